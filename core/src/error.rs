@@ -143,7 +143,8 @@ pub enum Error {
         /// Number of elements of the axis.
         size: usize,
     },
-    /// An index that is out of range for its axis in at least one row, because lists differ in length.
+    /// An index that is out of range for its axis in at least one row, because lists differ in
+    /// length.
     #[error("index {index} is out of range for axis {axis} of size {size} in row {row}")]
     OutOfRangeIn {
         /// The first row for which the index is out of range.
@@ -310,7 +311,8 @@ impl Error {
         Self::File { path: find_original(path.as_ref()).into_owned(), message: message.into() }
     }
 
-    /// Returns an [`Error::Io`] for the file at `path`, for use in `map_err(|e| Error::io(path, e))`.
+    /// Returns an [`Error::Io`] for the file at `path`, for use in
+    /// `map_err(|e| Error::io(path, e))`.
     ///
     /// ```
     /// # use serrate_core as serrate;

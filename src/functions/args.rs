@@ -1,4 +1,5 @@
-//! [`CallPlan`] checks the arguments of a call at planning, and [`BatchCall`] reads them once per batch.
+//! [`CallPlan`] checks the arguments of a call at planning, and [`BatchCall`] reads them once per
+//! batch.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -330,7 +331,8 @@ impl<'a> BatchCall<'a> {
         self.returns.data_type()
     }
 
-    /// Returns the value of argument `i`, or `None` if the argument has one value per row or is not given.
+    /// Returns the value of argument `i`, or `None` if the argument has one value per row or is not
+    /// given.
     pub(crate) fn find_constant(&self, i: usize) -> Option<&'a ScalarValue> {
         match self.args.get(i) {
             Some(BatchArg::One(s)) => Some(s),

@@ -1,5 +1,5 @@
-//! Replaces long chains of arithmetic, such as `a + b + c + ..` on scalars or lists, with one call of
-//! [`ChainFunction`] or [`ListChain`] whose arguments are the operands.
+//! Replaces long chains of arithmetic, such as `a + b + c + ..` on scalars or lists, with one call
+//! of [`ChainFunction`] or [`ListChain`] whose arguments are the operands.
 //!
 //! The parser nests each operator in the next operator. DataFusion computes the type and the name
 //! of an operator from all operators nested in it, so planning time is quadratic in the length of a
@@ -24,8 +24,9 @@ use datafusion::physical_expr::expressions::{BinaryExpr as PhysicalBinary, Colum
 
 use super::declare;
 
-/// Minimum number of nested operators, as in `a + b + c`, that are replaced with one call of the function
-/// [`ChainFunction`]. Optimizer rules do not recognize the call, so shorter expressions stay unchanged.
+/// Minimum number of nested operators, as in `a + b + c`, that are replaced with one call of the
+/// function [`ChainFunction`]. Optimizer rules do not recognize the call, so shorter expressions
+/// stay unchanged.
 const LONG: usize = 64;
 
 /// Minimum number of operators on the result of a [`ChainFunction`] call that are appended to this
@@ -36,7 +37,8 @@ const MORE: usize = 16;
 /// values of all of them are in memory at once.
 const COMPUTED: usize = 64;
 
-/// The operators that a [`ChainFunction`] call can contain, each with its letter in the first argument of the call.
+/// The operators that a [`ChainFunction`] call can contain, each with its letter in the first
+/// argument of the call.
 const OPERATORS: [(Operator, char); 10] = [
     (Operator::Plus, '+'),
     (Operator::Minus, '-'),
@@ -77,7 +79,8 @@ pub(crate) fn is_long(expr: &Expr) -> bool {
     true
 }
 
-/// Maximum depth of nested operators, so that a thread with a small stack can copy and compare them.
+/// Maximum depth of nested operators, so that a thread with a small stack can copy and compare
+/// them.
 pub(super) const DEEPEST: usize = 256;
 
 /// Whether an expression nests more than [`DEEPEST`] operators, such as a date with many intervals
@@ -257,7 +260,8 @@ fn apply_operator(
     PhysicalBinary::new(left, op, right).evaluate(&batch)
 }
 
-/// Operands of one operator, collected as the columns of a batch. The operator is evaluated on this batch.
+/// Operands of one operator, collected as the columns of a batch. The operator is evaluated on this
+/// batch.
 #[derive(Default)]
 struct OperandColumns {
     fields: Vec<Field>,
@@ -284,7 +288,8 @@ impl OperandColumns {
     }
 }
 
-/// Minimum number of nested operators on lists that are replaced with one call of the function [`ListChain`].
+/// Minimum number of nested operators on lists that are replaced with one call of the function
+/// [`ListChain`].
 const LONG_OF_LISTS: usize = 16;
 
 /// Returns the letter for the operator of `call` in the first argument of a [`ListChain`]; `None`

@@ -70,7 +70,8 @@ pub(super) static WHERE: Def = Def {
     ..Def::DEFAULTS
 };
 
-/// Returns the leaf type of the list if only one of `a` and `b` is a list, otherwise their common type.
+/// Returns the leaf type of the list if only one of `a` and `b` is a list, otherwise their common
+/// type.
 fn find_common_type(
     plan: &CallPlan<'_>,
     a: &NestedListType,
@@ -93,8 +94,8 @@ fn find_common_type(
     }
 }
 
-/// Checks that argument `i`, of type `value`, can be cast to `values`, the leaf type of the other argument.
-/// Returns `values` or, if it is a dictionary, the type of the dictionary's values.
+/// Checks that argument `i`, of type `value`, can be cast to `values`, the leaf type of the other
+/// argument. Returns `values` or, if it is a dictionary, the type of the dictionary's values.
 pub(super) fn check_fits(
     plan: &CallPlan<'_>,
     i: usize,

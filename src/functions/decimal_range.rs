@@ -1,9 +1,10 @@
 //! Adds checks to arithmetic on decimals: a result with more digits than the precision of its type
 //! becomes an error.
 //!
-//! Arrow checks decimal arithmetic against 128 or 256 bits, not against the precision. The sum of 9e37 and 2e37
-//! as DECIMAL(38, 0) has 39 digits, fits 128 bits, and loses its last digit when it becomes text. Remove this
-//! module once the test `stock_decimals_still_exceed_their_precision` in `tests/sql/decimals.rs` fails.
+//! Arrow checks decimal arithmetic against 128 or 256 bits, not against the precision. The sum of
+//! 9e37 and 2e37 as DECIMAL(38, 0) has 39 digits, fits 128 bits, and loses its last digit when it
+//! becomes text. Remove this module once the test `stock_decimals_still_exceed_their_precision` in
+//! `tests/sql/decimals.rs` fails.
 
 use std::sync::{Arc, LazyLock};
 

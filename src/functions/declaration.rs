@@ -1,4 +1,5 @@
-//! [`declare!`], [`same_field!`] and the evaluation of arguments, for functions that implement `ScalarUDFImpl` themselves.
+//! [`declare!`], [`same_field!`] and the evaluation of arguments, for functions that implement
+//! `ScalarUDFImpl` themselves.
 
 use std::sync::Arc;
 
@@ -12,7 +13,8 @@ use datafusion::scalar::ScalarValue;
 
 /// Defines the methods `name`, `aliases` and `signature` of `ScalarUDFImpl`. They return constants.
 ///
-/// `declare!("f", aliases: ["g"], signature);` defines all of them, `declare!(signature);` only `signature`.
+/// `declare!("f", aliases: ["g"], signature);` defines all of them, `declare!(signature);` only
+/// `signature`.
 macro_rules! declare {
     ($name:expr, aliases: $aliases:expr, $signature:expr) => {
         fn aliases(&self) -> &[String] {

@@ -34,7 +34,8 @@ pub(crate) struct Def {
     pub(crate) facts: FunctionFacts,
 }
 
-/// Facts about a function that optimizer rules use. [`NONE`](Self::NONE) is safe for every function.
+/// Facts about a function that optimizer rules use. [`NONE`](Self::NONE) is safe for every
+/// function.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FunctionFacts {
     /// Whether the result of a call has fewer values than its arguments. If so, the rule
@@ -51,11 +52,11 @@ pub(crate) struct FunctionFacts {
     /// column of the table function `meds_asof` (the events of a subject up to a time), the scan
     /// copies only this part.
     pub(crate) part: ListPart,
-    /// Whether the function compares values. If so, `sql::workarounds::types::times` refuses its calls on
-    /// intervals, which have no order.
+    /// Whether the function compares values. If so, `sql::workarounds::types::times` refuses its
+    /// calls on intervals, which have no order.
     pub(crate) compares: bool,
-    /// Whether the function compares intervals with durations as durations. `sql::workarounds::types::times` then
-    /// accepts intervals if the first argument has durations.
+    /// Whether the function compares intervals with durations as durations.
+    /// `sql::workarounds::types::times` then accepts intervals if the first argument has durations.
     pub(crate) compares_durations: bool,
     /// Whether argument 2 names the type of the result. `sql::checks::list_uses` checks this type.
     pub(crate) casts_to_named_type: bool,
@@ -85,8 +86,9 @@ pub(crate) struct FunctionFacts {
     pub(crate) reads_paths: bool,
 }
 
-/// The argument of a function that names a look-up table. Two arguments after it name the columns of keys and values.
-/// The planner of statements adds one more argument, a subquery that reads the table.
+/// The argument of a function that names a look-up table. Two arguments after it name the columns
+/// of keys and values. The planner of statements adds one more argument, a subquery that reads the
+/// table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TableArgument {
     pub(crate) index: usize,
@@ -131,7 +133,8 @@ pub(crate) enum ReadParts {
     Structure,
 }
 
-/// The part of a list on which a call depends if all arguments but the first, the list, are literals.
+/// The part of a list on which a call depends if all arguments but the first, the list, are
+/// literals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ListPart {
     Whole,
@@ -164,7 +167,8 @@ impl ReadParts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailureCase {
     Never,
-    /// Can fail only if an argument other than the first is not a literal. Planning checks literals.
+    /// Can fail only if an argument other than the first is not a literal. Planning checks
+    /// literals.
     ComputedArguments,
     /// Can fail only if lists that are matched element by element differ in length.
     UnequalLengths,
@@ -354,9 +358,9 @@ impl ScalarUDFImpl for RaggedUdf {
     /// Otherwise, if two calls read the same table, the optimizer would compute the table once as a
     /// column, which has a copy of the table in each row.
     ///
-    /// The arguments after the first subquery are declared conditional, too: the elimination of common
-    /// subexpressions numbers the unconditional arguments first, but later expects the numbers in the
-    /// order of the arguments.
+    /// The arguments after the first subquery are declared conditional, too: the elimination of
+    /// common subexpressions numbers the unconditional arguments first, but later expects the
+    /// numbers in the order of the arguments.
     fn conditional_arguments<'a>(
         &self,
         args: &'a [Expr],

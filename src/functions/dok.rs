@@ -415,7 +415,8 @@ fn normalize_indices(
         let size = u64::try_from(*size).unwrap_or(u64::MAX);
         let from_start = |i: i64| match i {
             0.. => i,
-            // An index before the start of the axis stays negative, so the look-up finds no value for it.
+            // An index before the start of the axis stays negative, so the look-up finds no value
+            // for it.
             _ => i.checked_add_unsigned(size).unwrap_or(i64::MIN),
         };
         // An index that is too large for int64 became NULL in the cast. It is outside the tensor,
@@ -474,8 +475,9 @@ pub(crate) fn build_lookup_functions(names: &Arc<dyn TableNames>) -> Vec<ScalarU
 }
 
 impl NamedTableUdf {
-    /// Returns the [`KeyedSpec`] text that replaces a table name or path in a call, and the file version
-    /// that this text identifies. Returns `None` for any other `text`, which the call keeps.
+    /// Returns the [`KeyedSpec`] text that replaces a table name or path in a call, and the file
+    /// version that this text identifies. Returns `None` for any other `text`, which the call
+    /// keeps.
     fn bind_name(&self, text: &str) -> DfResult<Option<(String, Arc<KeyedVersion>)>> {
         if text.starts_with('{') {
             return Ok(None);

@@ -163,8 +163,9 @@ impl<'a> KnownTypes<'a> {
     }
 }
 
-/// Whether a call never fails, whatever its arguments contain. Only calls of Serrate's functions, of
-/// `array_length` and of `cardinality`, and [slices with constant bounds](is_fixed_slice) can give `true`.
+/// Whether a call never fails, whatever its arguments contain. Only calls of Serrate's functions,
+/// of `array_length` and of `cardinality`, and [slices with constant bounds](is_fixed_slice) can
+/// give `true`.
 pub(crate) fn never_fails(call: &ScalarFunction) -> bool {
     match find_definition(&call.func) {
         Some(def) => match def.fails {
@@ -183,7 +184,8 @@ fn has_written_arguments(call: &ScalarFunction) -> bool {
     call.args.iter().skip(1).all(|arg| matches!(arg, Expr::Literal(..)))
 }
 
-/// Whether a call is DataFusion's `x[a:b]`, `x[a:b:s]` or `x[a]` with integer literals and no step of 0.
+/// Whether a call is DataFusion's `x[a:b]`, `x[a:b:s]` or `x[a]` with integer literals and no step
+/// of 0.
 pub(crate) fn is_fixed_slice(call: &ScalarFunction) -> bool {
     let number = |e: &Expr| match e {
         Expr::Literal(value, _) => value.data_type().is_integer() && !value.is_null(),

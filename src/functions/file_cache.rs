@@ -22,8 +22,9 @@ struct CacheEntry<T> {
     slot: CacheSlot<T>,
 }
 
-/// Parsed contents of one file, or `None` before the first read. The lock is held while the file is read, so
-/// that partitions that start together read it only once. Readers of other files do not wait.
+/// Parsed contents of one file, or `None` before the first read. The lock is held while the file is
+/// read, so that partitions that start together read it only once. Readers of other files do not
+/// wait.
 type CacheSlot<T> = Arc<Mutex<Option<(FileStamp, Arc<T>)>>>;
 
 impl<T> FileCache<T> {

@@ -49,8 +49,9 @@ const FUNCTIONS: [(&str, ReturnedElements); 13] = [
     ("array_union", ReturnedElements::First),
 ];
 
-/// Returns list functions that replace DataFusion's: they treat -0.0 and 0.0, and all NaN, as equal, but return
-/// elements unchanged. Remove once `stock_lists_still_tell_zeros_apart` in `tests/sql/float_keys.rs` fails.
+/// Returns list functions that replace DataFusion's: they treat -0.0 and 0.0, and all NaN, as
+/// equal, but return elements unchanged. Remove once `stock_lists_still_tell_zeros_apart` in
+/// `tests/sql/float_keys.rs` fails.
 pub(crate) fn float_lists() -> impl Iterator<Item = ScalarUDF> {
     all_default_nested_functions().into_iter().filter_map(|inner| {
         let (_, returned) = FUNCTIONS.iter().find(|(name, _)| *name == inner.name())?;

@@ -149,7 +149,8 @@ fn cast_key(entries: &FieldRef, key: &ColumnarValue) -> Result<(ColumnarValue, b
     Ok((ColumnarValue::Scalar(cast), is_exact))
 }
 
-/// Makes floats in the keys of maps canonical, because DataFusion's look-ups tell -0.0 and 0.0 apart.
+/// Makes floats in the keys of maps canonical, because DataFusion's look-ups tell -0.0 and 0.0
+/// apart.
 fn canonicalize_keys(maps: &ArrayRef) -> Result<ArrayRef> {
     let Some(of) = maps.as_map_opt().filter(|of| holds_float(of.key_type())) else {
         return Ok(Arc::clone(maps));

@@ -183,8 +183,8 @@ pub(super) static GET: Def = Def {
     ..Def::DEFAULTS
 };
 
-/// Returns an error if an index has a list for one axis and a list or an integer for another axis. numpy
-/// combines the two element by element, which is not supported here.
+/// Returns an error if an index has a list for one axis and a list or an integer for another axis.
+/// numpy combines the two element by element, which is not supported here.
 fn check_lists_of_index(plan: &CallPlan<'_>, text: &str, index: &[Index]) -> Result<()> {
     let picks = |i: &Index| matches!(i, Index::At(_) | Index::Array(_) | Index::Mask(_));
     let mut picking = index.iter().zip(find_item_positions(text)).filter(|(item, _)| picks(item));

@@ -130,7 +130,8 @@ fn allow_null_elements(data_type: &DataType) -> DataType {
     }
 }
 
-/// Whether all lists of the first argument are empty or NULL. DataFusion has removed the elements of NULL lists.
+/// Whether all lists of the first argument are empty or NULL. DataFusion has removed the elements
+/// of NULL lists.
 fn has_no_elements(args: &HigherOrderFunctionArgs) -> Result<bool> {
     let Some(ValueOrLambda::Value(lists)) = args.args.first() else { return Ok(false) };
     let lists = match lists {

@@ -37,7 +37,8 @@ use serrate_core::internal::{cast_exactly, cast_strictly};
 /// `lag` needs, because DataFusion assumes that `lag` only looks back. This workaround is obsolete
 /// once the test `stock_lags_forward_still_lose_rows` fails.
 ///
-/// DataFusion casts a default to the type of the values, so that the default 1.5 of integers would be
+/// DataFusion casts a default to the type of the values, so that the default 1.5 of integers would
+/// be
 /// 1. The returned functions refuse such a default.
 ///
 /// DataFusion refuses an offset or a default that is not a literal. The returned functions evaluate
@@ -68,7 +69,8 @@ impl WindowUDFImpl for ShiftFunction {
         let (exprs, fields) = (args.input_exprs(), args.input_fields());
         let default = find_column_default(exprs);
         let mut values = match default {
-            // Omits the default here, because DataFusion returns no expressions if the default is not a literal.
+            // Omits the default here, because DataFusion returns no expressions if the default is
+            // not a literal.
             Some(_) => self.stock.expressions(ExpressionArgs::new(&exprs[..2], &fields[..2])),
             None => self.stock.expressions(args),
         };
@@ -271,7 +273,8 @@ struct ColumnDefault {
 }
 
 impl ColumnDefault {
-    /// Replaces the results of rows for which `lead` or `lag` found no value with the defaults of these rows.
+    /// Replaces the results of rows for which `lead` or `lag` found no value with the defaults of
+    /// these rows.
     fn fill_missing(&self, found: &ArrayRef, defaults: &ArrayRef) -> Result<ArrayRef> {
         if self.ignores_nulls {
             // If NULLs are ignored, a value that was found is never NULL, so a NULL means that no

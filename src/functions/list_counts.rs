@@ -60,9 +60,8 @@ impl ScalarUDFImpl for SignedCountFunction {
         if self.name() == "array_length" && args.args.len() == 2 {
             return Ok(ColumnarValue::Array(measure_dimensions(&args)?));
         }
-        // If there are no rows, DataFusion's
-        // `array_positions` returns one row. This workaround is obsolete once the test `stock_positions_in_no_lists_are_still_a_row`
-        // fails.
+        // If there are no rows, DataFusion's `array_positions` returns one row. This workaround is
+        // obsolete once the test `stock_positions_in_no_lists_are_still_a_row` fails.
         if args.number_rows == 0 && !are_scalars(&args.args) {
             return Ok(ColumnarValue::Array(new_empty_array(args.return_type())));
         }
@@ -91,8 +90,8 @@ impl ScalarUDFImpl for SignedCountFunction {
     }
 }
 
-/// Returns the length of each list in a dimension. Dimension 1 is the list itself, dimension 2 its first
-/// element, and so on. The length is NULL if the list has no such dimension.
+/// Returns the length of each list in a dimension. Dimension 1 is the list itself, dimension 2 its
+/// first element, and so on. The length is NULL if the list has no such dimension.
 ///
 /// DataFusion's function also reads the first element of empty and NULL lists, and panics. This
 /// workaround is obsolete once the test
@@ -118,7 +117,8 @@ fn measure_dimensions(args: &ScalarFunctionArgs) -> Result<ArrayRef> {
     Ok(Arc::new(lengths.collect::<Int64Array>()))
 }
 
-/// Returns the list at index `at` of an array of lists; `None` for a NULL list or an index past the end.
+/// Returns the list at index `at` of an array of lists; `None` for a NULL list or an index past the
+/// end.
 fn take_list(lists: &ArrayRef, at: usize) -> Option<ArrayRef> {
     if at >= lists.len() || lists.is_null(at) {
         return None;

@@ -81,7 +81,8 @@ impl NestedListType {
         out
     }
 
-    /// Returns the list type of the `n` outermost levels around `leaf`, with an innermost field `item`.
+    /// Returns the list type of the `n` outermost levels around `leaf`, with an innermost field
+    /// `item`.
     pub(crate) fn wrap_outer(&self, n: usize, leaf: DataType) -> DataType {
         let mut levels = self.levels[..n.min(self.depth())].to_vec();
         if let Some((_, field)) = levels.last_mut() {

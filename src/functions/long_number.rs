@@ -15,8 +15,8 @@ use datafusion::scalar::ScalarValue;
 use super::{declare, take_first};
 
 /// Custom operator that keeps all digits of a long number literal in a comparison: the literal is
-/// rewritten to `number WITH DIGITS 'digits'`. DataFusion plans the left operand as a double; the right
-/// operand is a string of the digits.
+/// rewritten to `number WITH DIGITS 'digits'`. DataFusion plans the left operand as a double; the
+/// right operand is a string of the digits.
 pub(crate) const WITH_DIGITS: &str = "WITH DIGITS";
 
 static LONG_NUMBER: LazyLock<Arc<ScalarUDF>> =
@@ -40,7 +40,8 @@ impl ExprPlanner for LongNumberPlanner {
     }
 }
 
-/// Returns the double and the digits of a [`WITH_DIGITS`] operation; `None` for any other expression.
+/// Returns the double and the digits of a [`WITH_DIGITS`] operation; `None` for any other
+/// expression.
 pub(crate) fn find_long_number(e: &Expr) -> Option<(&Expr, &str)> {
     let Expr::ScalarFunction(call) = e else { return None };
     if !call.func.inner().is::<LongNumber>() {

@@ -46,7 +46,8 @@ pub(super) fn charge_result(name: &str, args: &ScalarFunctionArgs) -> Result<Opt
 }
 
 /// Like [`charge_result`], for calls of `range` and `generate_series`: charges to the memory limit
-/// the lists of integers that a call returns. Returns `None` for short results and for series of other types.
+/// the lists of integers that a call returns. Returns `None` for short results and for series of
+/// other types.
 pub(crate) fn charge_series(name: &str, args: &ScalarFunctionArgs) -> Result<Option<MemoryCharge>> {
     if !args.args.iter().all(|arg| arg.data_type().is_integer()) {
         return Ok(None);

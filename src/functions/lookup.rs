@@ -38,8 +38,8 @@ static FILES: FileCache<LookupFile> = FileCache::new();
 /// Look-up tables of running queries, found by the address of the list that a subquery returned.
 static GIVEN: Mutex<Vec<(Weak<ListArray>, TableSlot)>> = Mutex::new(Vec::new());
 
-/// A look-up table, or `None` before it is made. The lock is held while the table is made, so that partitions that
-/// start together make it only once. Readers of other tables do not wait.
+/// A look-up table, or `None` before it is made. The lock is held while the table is made, so that
+/// partitions that start together make it only once. Readers of other tables do not wait.
 type TableSlot = Arc<Mutex<Option<Arc<LookupTable>>>>;
 
 fn make_table(

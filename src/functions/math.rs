@@ -198,7 +198,8 @@ fn plan_unary(plan: &CallPlan<'_>, how: UnaryOp) -> Result<FieldRef> {
     Ok(make_nullable(lists.make_plain_leaf(out)))
 }
 
-/// Applies a unary function to the leaves. Casts Null leaves to floats, and dictionaries to their value type.
+/// Applies a unary function to the leaves. Casts Null leaves to floats, and dictionaries to their
+/// value type.
 fn compute_unary(x: &RaggedArray, how: UnaryOp) -> Result<RaggedArray> {
     if how == UnaryOp::IsNull {
         return unary::unary(how, x);

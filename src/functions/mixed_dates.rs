@@ -1,8 +1,8 @@
 //! Dates that are combined with timestamps.
 //!
-//! Such a date is midnight, in the zone of the timestamps if they have one. DataFusion 55 casts both
-//! to timestamps in nanoseconds without a zone, and so each instant to its time in UTC, and fails for
-//! dates before 1677 and after 2262.
+//! Such a date is midnight, in the zone of the timestamps if they have one. DataFusion 55 casts
+//! both to timestamps in nanoseconds without a zone, and so each instant to its time in UTC, and
+//! fails for dates before 1677 and after 2262.
 
 use std::sync::Arc;
 
@@ -88,8 +88,8 @@ pub(crate) fn move_all_dates(types: &[DataType]) -> Option<Vec<DataType>> {
     (moved.as_slice() != types).then_some(moved)
 }
 
-/// Returns the type `t`, in which a date becomes a timestamp if the type `other` has a timestamp for
-/// which `is_wanted` holds at the same list level and field.
+/// Returns the type `t`, in which a date becomes a timestamp if the type `other` has a timestamp
+/// for which `is_wanted` holds at the same list level and field.
 fn move_dates(t: &DataType, other: &DataType, is_wanted: &dyn Fn(&DataType) -> bool) -> DataType {
     use DataType::{Date32, Date64, FixedSizeList, LargeList, List, Map, Struct, Timestamp};
     let within = |field: &FieldRef, other: &FieldRef| {
@@ -111,7 +111,8 @@ fn move_dates(t: &DataType, other: &DataType, is_wanted: &dyn Fn(&DataType) -> b
         ) => replace_element(t, within(field, of_other)),
         (Map(field, sorted), Map(of_other, _)) => Map(within(field, of_other), *sorted),
         (Struct(fields), Struct(of_other)) if fields.len() == of_other.len() => {
-            // Type coercion pairs fields by name if the structs have the same names, else by position.
+            // Type coercion pairs fields by name if the structs have the same names, else by
+            // position.
             let by_name = fields.iter().all(|field| of_other.find(field.name()).is_some());
             let find = |at: usize, field: &FieldRef| match by_name {
                 true => of_other.find(field.name()).map(|(_, found)| found),

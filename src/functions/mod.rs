@@ -1,9 +1,9 @@
 //! SQL functions on nested lists, and the operators that call them.
 //!
-//! [`register_functions`] adds the functions to a session; [`register_operators`] makes `+`, `>`, `AND` and
-//! other operators work on lists. Axis 0 is the rows, axis `k` is the `k`-th level of lists, and negative
-//! axes count from the innermost. A result has the kinds of lists of the argument, except that a
-//! `FixedSizeList` becomes a `List` unless a function documents otherwise.
+//! [`register_functions`] adds the functions to a session; [`register_operators`] makes `+`, `>`,
+//! `AND` and other operators work on lists. Axis 0 is the rows, axis `k` is the `k`-th level of
+//! lists, and negative axes count from the innermost. A result has the kinds of lists of the
+//! argument, except that a `FixedSizeList` becomes a `List` unless a function documents otherwise.
 
 mod aggregate;
 mod args;
@@ -314,8 +314,8 @@ pub(crate) fn find_definition(function: &ScalarUDF) -> Option<&'static Def> {
     DEFS.get(place).copied().filter(|_| is_ours(function))
 }
 
-/// Returns the properties of a function of Serrate that planner rules use, or [`FunctionFacts::NONE`] for
-/// any other function.
+/// Returns the properties of a function of Serrate that planner rules use, or
+/// [`FunctionFacts::NONE`] for any other function.
 pub(crate) fn find_facts(function: &ScalarUDF) -> &'static FunctionFacts {
     find_definition(function).map_or(&FunctionFacts::NONE, |def| &def.facts)
 }
@@ -570,7 +570,8 @@ pub(crate) fn add_operators(ctx: &SessionContext) {
     *state = builder.with_expr_planners(planners).build();
 }
 
-/// Returns the pages of `docs/functions/` as file name and Markdown: an index, and a page per family.
+/// Returns the pages of `docs/functions/` as file name and Markdown: an index, and a page per
+/// family.
 ///
 /// ```
 /// let pages = serrate::functions::documentation();

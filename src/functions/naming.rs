@@ -184,7 +184,8 @@ pub(crate) fn find_loosest_operator(text: &str) -> Option<u8> {
 
 pub(crate) const COMPARISON: u8 = 4;
 
-/// Returns the precedence of an operator, or `None` for any other word. Greater numbers bind tighter.
+/// Returns the precedence of an operator, or `None` for any other word. Greater numbers bind
+/// tighter.
 pub(crate) fn find_precedence(word: &str) -> Option<u8> {
     Some(match word {
         "OR" => 1,
@@ -240,7 +241,8 @@ pub(crate) fn write_literal(value: &ScalarValue) -> String {
                 |text| format!("{word}'{}'", format_plain_time(&text)),
             )
         }
-        // Intervals and durations are not written with `Display`, which prints their internal fields.
+        // Intervals and durations are not written with `Display`, which prints their internal
+        // fields.
         v if is_span(&v.data_type()) => match write_span(v) {
             Some(text) => format!("INTERVAL '{text}'"),
             None => v.to_string(),
@@ -291,7 +293,8 @@ fn write_count(count: i128, fraction: &str, unit: &str) -> String {
     format!("{count}{fraction} {unit}{plural}")
 }
 
-/// Writes a timestamp as in SQL: with a blank in place of `T`, and only the date if the time is midnight.
+/// Writes a timestamp as in SQL: with a blank in place of `T`, and only the date if the time is
+/// midnight.
 fn format_plain_time(text: &str) -> String {
     match text.strip_suffix("T00:00:00") {
         Some(date) => date.to_owned(),

@@ -1,5 +1,6 @@
-//! Order of lists and structs, compared element by element. A NULL element is greater than any value, and a
-//! list sorts after its prefixes. All NaN are equal and greater than any number, and 0.0 equals -0.0.
+//! Order of lists and structs, compared element by element. A NULL element is greater than any
+//! value, and a list sorts after its prefixes. All NaN are equal and greater than any number,
+//! and 0.0 equals -0.0.
 
 use arrow::array::{ArrayRef, DynComparator, make_comparator};
 use arrow::compute::SortOptions;

@@ -99,7 +99,8 @@ pub(super) static NORMALIZE: Def = Def {
     ..Def::DEFAULTS
 };
 
-/// Returns the order `p` of a norm (2 for NULL), or `None` if the value is neither a number nor 'inf'.
+/// Returns the order `p` of a norm (2 for NULL), or `None` if the value is neither a number nor
+/// 'inf'.
 fn find_norm_order(value: &ScalarValue) -> Option<f64> {
     if value.is_null() {
         return Some(2.0);

@@ -1,4 +1,5 @@
-//! Scalar functions applied to the values of lists, such as `upper(code)` or `date_trunc('month', time)`.
+//! Scalar functions applied to the values of lists, such as `upper(code)` or
+//! `date_trunc('month', time)`.
 
 use std::sync::Arc;
 

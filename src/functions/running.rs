@@ -1,4 +1,5 @@
-//! Functions along lists: cumulative sums, differences, shifts, and NULL values filled from neighbors.
+//! Functions along lists: cumulative sums, differences, shifts, and NULL values filled from
+//! neighbors.
 
 use arrow::datatypes::FieldRef;
 

@@ -84,7 +84,8 @@ fn locate_arguments(
     }
 }
 
-/// Parses a sort order. Without a text, the order is ascending. Returns `None` if the text is invalid.
+/// Parses a sort order. Without a text, the order is ascending. Returns `None` if the text is
+/// invalid.
 fn parse_order(text: Option<&str>) -> Option<SortOrder> {
     let Some(text) = text else { return Some(SortOrder::default()) };
     let words: Vec<String> = text.split_whitespace().map(str::to_ascii_lowercase).collect();

@@ -8,9 +8,9 @@ use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
 
 use super::common_decimal::find_common_decimal;
 
-/// Returns the types to which the arguments of `array_append`, `array_prepend` or `array_has` must be
-/// cast, if they are a list of structs and a struct whose fields have the same names, but other types
-/// of numbers. Returns `None` for other calls, and if two fields have no common type.
+/// Returns the types to which the arguments of `array_append`, `array_prepend` or `array_has` must
+/// be cast, if they are a list of structs and a struct whose fields have the same names, but other
+/// types of numbers. Returns `None` for other calls, and if two fields have no common type.
 ///
 /// DataFusion casts the list to the type of the struct, but not the struct to the type of the list;
 /// no upstream issue was found. Remove once the test `stock_structs_are_still_not_widened` in
@@ -59,8 +59,8 @@ fn unify_field(left: &FieldRef, right: &FieldRef) -> Option<FieldRef> {
     Some(Arc::new(Field::new(left.name(), common, has_null(left) || has_null(right))))
 }
 
-/// Returns the type to which two types can be cast without a change of values, except that integers next to
-/// floats become doubles.
+/// Returns the type to which two types can be cast without a change of values, except that integers
+/// next to floats become doubles.
 fn find_common_type(left: &DataType, right: &DataType) -> Option<DataType> {
     match (left, right) {
         (left, right) if left == right => Some(left.clone()),

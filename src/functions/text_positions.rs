@@ -5,8 +5,8 @@ use datafusion::functions::unicode::expr_fn::{right, substr, substring};
 use datafusion::logical_expr::{Expr, GetFieldAccess, lit};
 
 /// Returns the expression for `text[2]`, `text[-1]`, `text[2:3]`, `text[2:]` or `text[-3:]`;
-/// positions count from 1, and the position 0 is before the first character. Returns `None` for other
-/// positions, for positions that are not integer literals, and for a step other than 1.
+/// positions count from 1, and the position 0 is before the first character. Returns `None` for
+/// other positions, for positions that are not integer literals, and for a step other than 1.
 pub(super) fn plan_characters(text: &Expr, access: &GetFieldAccess) -> Option<Expr> {
     match access {
         GetFieldAccess::ListIndex { key } => match find_integer(key)? {

@@ -12,10 +12,10 @@ use serrate_core::internal::times::count_nanoseconds;
 
 use super::expression_planners::fold_constant;
 
-/// Custom operators that replace `CAST(x AS TIMESTAMP)`, `TRY_CAST(x AS TIMESTAMP)` and `x AT TIME ZONE
-/// 'zone'` in statements. The left side is `x`. The right side is a NULL of the target type, or the zone.
-/// DataFusion plans these casts in nanoseconds, which cannot represent years before 1678 or after 2262, and
-/// has no hook to change that.
+/// Custom operators that replace `CAST(x AS TIMESTAMP)`, `TRY_CAST(x AS TIMESTAMP)` and
+/// `x AT TIME ZONE 'zone'` in statements. The left side is `x`. The right side is a NULL of the
+/// target type, or the zone. DataFusion plans these casts in nanoseconds, which cannot represent
+/// years before 1678 or after 2262, and has no hook to change that.
 pub(crate) const AS_TIMESTAMP: &str = "AS TIMESTAMP";
 pub(crate) const TRY_AS_TIMESTAMP: &str = "TRY AS TIMESTAMP";
 pub(crate) const AT_TIME_ZONE: &str = "AT TIME ZONE";
@@ -70,7 +70,8 @@ fn as_timestamp(value: Expr, to: &DataType, safe: bool, schema: &DFSchema) -> Re
         _ => of(TimeUnit::Microsecond),
     };
     Ok(match value.get_type(schema) {
-        // An integer that is cast to a timestamp is a number of seconds since 1970, as in DataFusion.
+        // An integer that is cast to a timestamp is a number of seconds since 1970, as in
+        // DataFusion.
         Ok(t) if t.is_integer() => {
             let seconds = make_timestamp_cast(
                 make_timestamp_cast(value, DataType::Int64, safe),

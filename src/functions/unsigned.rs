@@ -5,7 +5,8 @@
 //!
 //! * Functions that count return Int64, as in DuckDB: `row_number`, `rank`, `dense_rank`, `ntile`,
 //!   `approx_distinct`, and the functions of [`list_counts`](super::list_counts).
-//! * Division of integers of any types truncates the quotient, and no operand is rounded ([`plan_quotient`]).
+//! * Division of integers of any types truncates the quotient, and no operand is rounded
+//!   ([`plan_quotient`]).
 //! * Functions that accept an Int64 also accept a UInt64 within its range ([`takes_unsigned`]), and
 //!   those that take a position in a list accept any UInt64.
 //!
@@ -141,7 +142,8 @@ impl PartitionEvaluator for SignedEvaluator {
 }
 
 /// Functions of DataFusion that accept Int64 but not UInt64. The test
-/// `functions_of_integers_accept_unsigned_integers` in `tests/sql/integers.rs` fails if one is missing.
+/// `functions_of_integers_accept_unsigned_integers` in `tests/sql/integers.rs` fails if one is
+/// missing.
 const TAKING_SIGNED: [&str; 35] = [
     "array_append",
     "array_element",
@@ -440,7 +442,8 @@ fn is_time(t: &DataType) -> bool {
     matches!(t, DataType::Timestamp(_, None) | DataType::Duration(_))
 }
 
-/// Whether a type is UInt64, or the decimal type that DataFusion computes from UInt64 in arithmetic.
+/// Whether a type is UInt64, or the decimal type that DataFusion computes from UInt64 in
+/// arithmetic.
 fn is_unsigned_or_wide(t: &DataType) -> bool {
     matches!(t, DataType::UInt64 | DataType::Decimal128(_, 0))
 }
@@ -476,7 +479,8 @@ impl IntegerKind {
     }
 }
 
-/// Returns the kind of an integer expression, or `None` for any other expression, such as a decimal column.
+/// Returns the kind of an integer expression, or `None` for any other expression, such as a decimal
+/// column.
 fn find_whole(expr: &Expr, schema: &DFSchema) -> Option<IntegerKind> {
     match expr {
         Expr::BinaryExpr(BinaryExpr {

@@ -130,7 +130,8 @@ fn tag_field(data_type: DataType, codes: &VocabularyCodes) -> FieldRef {
     Arc::new(Field::new("", data_type, true).with_metadata(metadata))
 }
 
-/// Returns the path and vocabulary of a call, or an error if the vocabulary has changed since planning.
+/// Returns the path and vocabulary of a call, or an error if the vocabulary has changed since
+/// planning.
 fn plan_vocabulary<'a>(call: &BatchCall<'a>) -> Result<(&'a str, Arc<VocabularyCodes>)> {
     let path = call.read_text(1).ok_or_else(|| {
         Error::invalid(format!(

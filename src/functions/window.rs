@@ -457,7 +457,8 @@ fn parse_span(
     })
 }
 
-/// Formats a literal for a message: an interval or a duration as query results show it, such as `1d 03:00`.
+/// Formats a literal for a message: an interval or a duration as query results show it, such as
+/// `1d 03:00`.
 fn show_span(value: &ScalarValue) -> String {
     let array = value.to_array().ok();
     let shown = array.as_ref().and_then(|array| Some(make_span_formatter(array)?(0)));

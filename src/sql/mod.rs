@@ -1,8 +1,8 @@
 //! SQL over ragged tables and files: the session, its settings, table providers and file formats.
 //!
-//! [`session()`] creates a DataFusion session with everything registered. To extend another session,
-//! build it through [`configure`], or call [`register_formats`], [`register_functions`] and, for
-//! operators on lists, [`register_operators`].
+//! [`session()`] creates a DataFusion session with everything registered. To extend another
+//! session, build it through [`configure`], or call [`register_formats`], [`register_functions`]
+//! and, for operators on lists, [`register_operators`].
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]

@@ -114,7 +114,8 @@ const STAYS: [(&str, &str); 25] = [
     ("UploadExec", "the session itself writes files"),
 ];
 
-/// A node or source of a physical plan, described by plain values that can be sent to another process.
+/// A node or source of a physical plan, described by plain values that can be sent to another
+/// process.
 #[derive(Debug)]
 pub(crate) enum PortableNode {
     BatchSize {
@@ -341,7 +342,8 @@ fn is_reordered(source: &ParquetSource) -> bool {
 /// Creates a node from its description and its inputs.
 ///
 /// # Errors
-/// If the number of inputs or a value is invalid, or a folder has changed since the query was planned.
+/// If the number of inputs or a value is invalid, or a folder has changed since the query was
+/// planned.
 pub(crate) fn from_portable(
     portable: PortableNode,
     inputs: &[Arc<dyn ExecutionPlan>],

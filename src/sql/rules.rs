@@ -84,8 +84,8 @@ pub(in crate::sql) fn coerce_types(
 ) -> Result<LogicalPlan> {
     let coerced =
         list_rules_before_coercion().try_fold(plan, |plan, rule| rule.analyze(plan, config))?;
-    // Type coercion gets default settings, because the setting `expand_views_at_output` of a session
-    // must only change the types of columns at the top of a statement.
+    // Type coercion gets default settings, because the setting `expand_views_at_output` of a
+    // session must only change the types of columns at the top of a statement.
     TypeCoercion::new().analyze(coerced, &ConfigOptions::default())
 }
 
@@ -157,8 +157,8 @@ pub(in crate::sql) fn list_last_logical_rules() -> impl Iterator<Item = LogicalR
     })
 }
 
-/// Inserts physical rules among those of DataFusion. Also wraps rules that would confuse columns or aggregates,
-/// or move sorts and limits to wrong positions.
+/// Inserts physical rules among those of DataFusion. Also wraps rules that would confuse columns or
+/// aggregates, or move sorts and limits to wrong positions.
 pub(in crate::sql) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
     let mut first: Vec<PhysicalRule> = Vec::new();
     for rule in list_rules() {

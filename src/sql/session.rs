@@ -64,12 +64,13 @@ use crate::sql::statement::unnest_planner::UnnestPlanner;
 use crate::sql::workarounds::guards::failing_statistics::StatisticsPlanner;
 use crate::sql::workarounds::types::times::register_wide;
 
-/// Creates a session with everything registered: settings `serrate.*`, functions, operators on lists, file
-/// formats, file paths as tables in FROM, extension types.
+/// Creates a session with everything registered: settings `serrate.*`, functions, operators on
+/// lists, file formats, file paths as tables in FROM, extension types.
 ///
-/// It uses the DuckDB dialect, which has lambdas (`lambda v: v + 1`, `v -> v + 1`), `[1, 2]`, `FROM t` for
-/// all columns and `//` for integer division. It also accepts `FROM unnest(..)`, which that dialect lacks,
-/// but not over a list column of another table in FROM; use `unnest` in SELECT for such a column.
+/// It uses the DuckDB dialect, which has lambdas (`lambda v: v + 1`, `v -> v + 1`), `[1, 2]`,
+/// `FROM t` for all columns and `//` for integer division. It also accepts `FROM unnest(..)`, which
+/// that dialect lacks, but not over a list column of another table in FROM; use `unnest` in SELECT
+/// for such a column.
 ///
 /// Run statements with [`sql`](crate::sql::sql), which lists the cases in which DataFusion's
 /// `ctx.sql` returns other results, because `ctx.sql` skips the rewrites of a statement's text and
@@ -91,14 +92,16 @@ pub fn session() -> SessionContext {
     session_with(SessionConfig::new())
 }
 
-/// Creates a session like [`session`] from a configuration (target partitions, batch size, and so on).
+/// Creates a session like [`session`] from a configuration (target partitions, batch size, and so
+/// on).
 ///
 /// It overrides the settings of `config` that Serrate's rewrites and rules depend on, such as
 /// `sql_parser.dialect`, `catalog.information_schema` and `execution.parquet.pushdown_filters`.
 /// `execution.time_zone` is UTC unless `config` has a zone.
 ///
-/// All sessions of the process share one memory limit (`serrate.memory_limit`), by default 70 % of the memory
-/// of the machine or of its control group. At the limit, operators that can spill write to temporary files.
+/// All sessions of the process share one memory limit (`serrate.memory_limit`), by default 70 % of
+/// the memory of the machine or of its control group. At the limit, operators that can spill write
+/// to temporary files.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -188,10 +191,10 @@ fn set_defaults(config: SessionConfig) -> SessionConfig {
         // the setting. Remove it there and here once the test
         // `stock_piecewise_joins_still_lose_rows` fails.
         .set_bool("datafusion.optimizer.enable_piecewise_merge_join", false)
-        // A union keeps the nullability that its inputs had before their subqueries became joins, so
-        // DataFusion's check of schemas fails for an aggregation over such a union. The setting can be
-        // removed once the test `unions_of_correlated_counts_are_grouped` in `tests/sql/set_operations.rs`
-        // passes without it.
+        // A union keeps the nullability that its inputs had before their subqueries became joins,
+        // so DataFusion's check of schemas fails for an aggregation over such a union. The setting
+        // can be removed once the test `unions_of_correlated_counts_are_grouped` in
+        // `tests/sql/set_operations.rs` passes without it.
         .set_bool("datafusion.execution.skip_physical_aggregate_schema_check", true)
         // Lists take up most of a file. With this setting, the reader of Parquet skips the lists of
         // rows that a condition drops.
@@ -276,18 +279,18 @@ fn add_path_tables(ctx: SessionContext) -> SessionContext {
     ctx
 }
 
-/// Adds the parts that must be set while a session is built: settings, planners before DataFusion's own,
-/// optimizer rules, file formats and table factories, the table functions `meds`, `meds_asof` and `vocab`,
-/// extension types.
+/// Adds the parts that must be set while a session is built: settings, planners before DataFusion's
+/// own, optimizer rules, file formats and table factories, the table functions `meds`, `meds_asof`
+/// and `vocab`, extension types.
 ///
-/// Listings of folders omit names that begin with `.` or `_`. For this, the function wraps the object
-/// stores of the builder's runtime, and adds a runtime if there is none.
+/// Listings of folders omit names that begin with `.` or `_`. For this, the function wraps the
+/// object stores of the builder's runtime, and adds a runtime if there is none.
 ///
 /// Call it before or after `with_default_features`; then call
-/// [`register_functions`](crate::sql::register_functions) on the finished session. Unlike [`session`],
-/// it does not replace functions of DataFusion: aggregates of floats (`sum`, `avg`, `stddev`, `min`,
-/// ..) depend on batches and partitions, and `date_trunc`, `date_bin`, `to_timestamp` and `now()` work
-/// in nanoseconds. Run statements with [`sql`](crate::sql::sql).
+/// [`register_functions`](crate::sql::register_functions) on the finished session. Unlike
+/// [`session`], it does not replace functions of DataFusion: aggregates of floats (`sum`, `avg`,
+/// `stddev`, `min`, ..) depend on batches and partitions, and `date_trunc`, `date_bin`,
+/// `to_timestamp` and `now()` work in nanoseconds. Run statements with [`sql`](crate::sql::sql).
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -420,10 +423,10 @@ fn wrap_formats(stock: [Option<Arc<dyn FileFormatFactory>>; 4]) -> Vec<Arc<dyn F
 ///
 /// CREATE EXTERNAL TABLE, COPY and, if enabled, paths in FROM then know the formats.
 ///
-/// For Parquet, CSV, JSON and Arrow, only two things change: COPY to one local file becomes atomic, and a
-/// JSON file may be one list of records. The extensions `.ndjson` and `.jsonl` are read as JSON, too. To get
-/// rows in source order under LIMIT, and batches limited by their number of leaves (innermost list elements),
-/// call [`configure`] as well, which adds the optimizer rules.
+/// For Parquet, CSV, JSON and Arrow, only two things change: COPY to one local file becomes atomic,
+/// and a JSON file may be one list of records. The extensions `.ndjson` and `.jsonl` are read as
+/// JSON, too. To get rows in source order under LIMIT, and batches limited by their number of
+/// leaves (innermost list elements), call [`configure`] as well, which adds the optimizer rules.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]

@@ -1,9 +1,9 @@
 //! [`DensePlan`]: which bytes of a dense tensor hold values of a ragged array, and which hold padding.
 //!
 //! Each level of lists is one axis of the tensor. The children of a list are at the start of the
-//! axis, or at its end with [`PaddingSide::Left`]. Children that do not fit are dropped, and the rest of
-//! the axis becomes padding. Example: the rows `[[1, 2, 3], [4]]` and `[]` in a tensor of shape
-//! `[2, 2, 2]`:
+//! axis, or at its end with [`PaddingSide::Left`]. Children that do not fit are dropped, and the
+//! rest of the axis becomes padding. Example: the rows `[[1, 2, 3], [4]]` and `[]` in a tensor of
+//! shape `[2, 2, 2]`:
 //! ```text
 //! blocks[0] = 4 leaves   |      row 0      |      row 1      |
 //! blocks[1] = 2 leaves   | list 0 | list 1 | padding padding |
@@ -39,7 +39,8 @@ pub(crate) trait DenseSink: Sync {
     }
 }
 
-/// Describes where a dense tensor holds values: the layouts of all list levels, and the shape of the tensor.
+/// Describes where a dense tensor holds values: the layouts of all list levels, and the shape of
+/// the tensor.
 #[derive(Clone, Debug)]
 pub(crate) struct DensePlan {
     layouts: Vec<Layout>,
@@ -113,8 +114,9 @@ struct PlanWriter<'a, S> {
 }
 
 impl DensePlan {
-    /// Creates the plan of a tensor. `shape` is the number of rows, then one size per layout; `size` is the
-    /// size of a leaf in bytes. The caller guarantees that the size of the tensor in bytes fits a `usize`.
+    /// Creates the plan of a tensor. `shape` is the number of rows, then one size per layout;
+    /// `size` is the size of a leaf in bytes. The caller guarantees that the size of the tensor in
+    /// bytes fits a `usize`.
     pub(crate) fn new(
         layouts: Vec<Layout>,
         shape: Vec<usize>,

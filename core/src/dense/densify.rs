@@ -13,10 +13,11 @@ use crate::error::{Error, Result};
 
 /// Converts a ragged array to a padded dense tensor of shape `[rows, sizes..]`.
 ///
-/// `sizes` has one size for each axis *after* the rows. `None` takes the length of the longest list of every
-/// axis ([`RaggedArray::max_shape`]), so nothing is truncated; a larger size pads, a smaller size truncates.
-/// [`side`](crate::dense::PaddingSide) applies to lists at every level: `Right` keeps the first elements of a list
-/// and pads after them, `Left` keeps the last elements and pads before them.
+/// `sizes` has one size for each axis *after* the rows. `None` takes the length of the longest list
+/// of every axis ([`RaggedArray::max_shape`]), so nothing is truncated; a larger size pads, a
+/// smaller size truncates. [`side`](crate::dense::PaddingSide) applies to lists at every level:
+/// `Right` keeps the first elements of a list and pads after them, `Left` keeps the last elements
+/// and pads before them.
 ///
 /// Leaves are booleans, numbers, or dates and times (as the integers that store them). Null leaves
 /// and padding get the fill value; [`mask`](super::mask::mask) and
@@ -24,8 +25,8 @@ use crate::error::{Error, Result};
 /// without elements has size 0.
 ///
 /// The size in bytes is checked before allocation. Several threads write a large result, whose
-/// memory is in huge pages. If the fill value is 0, padding is not written to new memory, because the
-/// system has already set this memory to zero.
+/// memory is in huge pages. If the fill value is 0, padding is not written to new memory, because
+/// the system has already set this memory to zero.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -82,9 +83,10 @@ pub(crate) fn densify_named(
 ///
 /// Returns the shape.
 ///
-/// `out` must have exactly the length of the result (see [`dense_bytes`]). Every byte is overwritten, in
-/// native byte order; `out` need not be aligned. To reuse the memory of the previous batch, a
-/// [`BufferPool`](crate::dense::BufferPool) is faster, because it clears only the elements that held values.
+/// `out` must have exactly the length of the result (see [`dense_bytes`]). Every byte is
+/// overwritten, in native byte order; `out` need not be aligned. To reuse the memory of the
+/// previous batch, a [`BufferPool`](crate::dense::BufferPool) is faster, because it clears only the
+/// elements that held values.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -346,7 +348,8 @@ impl LeafWriter {
 
     fn write(&self, plan: &DensePlan, padding: PaddingBytes, out: &mut [u8], parallel: bool) {
         fn widen_leaves<T: TensorElement + Into<i64>>(leaves: &LeafWriter) -> WidenSink<'_, T> {
-            // The caller has checked that the leaves have the type `T`, so `view` does not return `None`.
+            // The caller has checked that the leaves have the type `T`, so `view` does not return
+            // `None`.
             WidenSink { values: T::view(leaves.values.buffer()).unwrap_or_default() }
         }
         if self.values.dtype() == self.dtype {

@@ -17,8 +17,8 @@ pub(crate) enum PaddingBytes {
     /// Like `Byte`, but fills groups of lists before their values are written, which is faster for
     /// many short lists.
     Ahead(u8),
-    /// Like `Ahead`, but with streaming stores: groups of lists are written to a buffer in the cache
-    /// and then copied.
+    /// Like `Ahead`, but with streaming stores: groups of lists are written to a buffer in the
+    /// cache and then copied.
     Streamed(u8),
     /// Repeats the fill value: the array begins with its bytes, and the number is how many they are
     /// (2, 4 or 8).

@@ -176,8 +176,8 @@ pub fn complete_time(text: &str) -> Option<String> {
     (rest.is_empty() && complete != text).then_some(complete)
 }
 
-/// Returns the time one second after `time`, such as `2016-12-31T23:59:60.5`, with 59 in place of 60
-/// seconds. Returns `None` if `time` is not a time, and for the last second of the year 9999.
+/// Returns the time one second after `time`, such as `2016-12-31T23:59:60.5`, with 59 in place of
+/// 60 seconds. Returns `None` if `time` is not a time, and for the last second of the year 9999.
 fn carry_leap_second(time: &str) -> Option<String> {
     let before = format!("{}:59{}", time.get(..16)?, time.get(19..)?);
     let before = NaiveDateTime::parse_from_str(&before, "%Y-%m-%dT%H:%M:%S%.f").ok()?;

@@ -379,8 +379,8 @@ impl Loader {
         Ok(Epoch::new(self.plan(epoch), batch, self.start_threads()?))
     }
 
-    /// Returns, for each tensor of a packed batch that has values in lists, the name of the tensor and
-    /// that of the cumulative lengths of its lists.
+    /// Returns, for each tensor of a packed batch that has values in lists, the name of the tensor
+    /// and that of the cumulative lengths of its lists.
     #[doc(hidden)]
     pub fn packed_lengths(&self) -> Vec<(String, String)> {
         let outputs = &self.inner.outputs;

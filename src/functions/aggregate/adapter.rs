@@ -1,4 +1,5 @@
-//! Adapters that turn a [`GroupStates`] into DataFusion's accumulators for one group and for many groups.
+//! Adapters that turn a [`GroupStates`] into DataFusion's accumulators for one group and for many
+//! groups.
 
 use arrow::array::{Array, ArrayRef, BooleanArray};
 use arrow::compute::filter;

@@ -203,7 +203,8 @@ impl ElementwiseState {
         Ok(())
     }
 
-    /// Returns the combined row of each of the first `groups` groups, or NULL for a group without rows.
+    /// Returns the combined row of each of the first `groups` groups, or NULL for a group without
+    /// rows.
     fn take_combined_rows(&mut self, groups: usize) -> Result<Vec<ArrayRef>> {
         if self.states[0].is_null() {
             return Ok(vec![new_null_array(&DataType::Null, groups)]);

@@ -151,7 +151,8 @@ impl ExactAggregate {
     }
 }
 
-/// Returns the signature of `avg` without the cast of integers to Float64, which is lossy beyond 2^53.
+/// Returns the signature of `avg` without the cast of integers to Float64, which is lossy beyond
+/// 2^53.
 fn make_mean_signature() -> Signature {
     let class = |class| TypeSignature::Coercible(vec![Coercion::new_exact(class)]);
     let widened = |to, from: Vec<TypeSignatureClass>, native| {

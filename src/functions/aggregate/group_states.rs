@@ -71,7 +71,8 @@ pub(super) fn remove_values<T, K: Eq + Hash>(
     });
 }
 
-/// Returns the values of the first `groups` groups as lists. More than 2^31 - 1 values are the error `too_many`.
+/// Returns the values of the first `groups` groups as lists. More than 2^31 - 1 values are the
+/// error `too_many`.
 pub(super) fn list_values<T: ArrowPrimitiveType>(
     values: &[Vec<T::Native>],
     groups: usize,

@@ -87,7 +87,8 @@ pub(super) struct AggDef {
     pub(super) doc: Doc,
     /// Whether ORDER BY inside the call changes the result.
     pub(super) ordered: bool,
-    /// Whether the result contains values of the input column and therefore keeps the metadata of the column.
+    /// Whether the result contains values of the input column and therefore keeps the metadata of
+    /// the column.
     pub(super) keeps_values: bool,
     pub(super) facts: AggFacts,
     pub(super) plan: fn(&AggTypes<'_>) -> Result<DataType>,
@@ -110,8 +111,8 @@ pub(crate) struct AggFacts {
     /// Whether the result depends on the order of rows, as for `first_value`. If the call has an
     /// ORDER BY, only the order of rows with equal sort keys matters.
     pub(crate) any_row: bool,
-    /// Whether the function compares its inputs. If so, `sql::workarounds::types::times` refuses calls on
-    /// intervals unless it can make the function compare their lengths.
+    /// Whether the function compares its inputs. If so, `sql::workarounds::types::times` refuses
+    /// calls on intervals unless it can make the function compare their lengths.
     pub(crate) compares: bool,
     /// Whether the function orders its inputs or counts distinct inputs.
     /// If so, `sql::workarounds::grouping::float_keys` makes equal floats identical.
@@ -176,7 +177,8 @@ impl<'a> AggTypes<'a> {
         &self.ordering
     }
 
-    /// Returns the list levels of the first argument, which must be a list, or `None` for an untyped NULL.
+    /// Returns the list levels of the first argument, which must be a list, or `None` for an
+    /// untyped NULL.
     pub(super) fn require_lists(&self) -> Result<Option<NestedListType>> {
         match self.types[0] {
             DataType::Null => Ok(None),

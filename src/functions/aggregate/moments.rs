@@ -267,8 +267,8 @@ impl Moments {
         })
     }
 
-    /// Returns the correlation: NaN if both columns contain NaN, and NULL (`None`) if only one column
-    /// contains NaN, a column is constant, or the group has fewer than two rows.
+    /// Returns the correlation: NaN if both columns contain NaN, and NULL (`None`) if only one
+    /// column contains NaN, a column is constant, or the group has fewer than two rows.
     fn compute_correlation(&self, group: usize) -> Result<Option<f64>> {
         let special = |term| Ok::<_, Error>(self.find_sums(term)?.find_special(group));
         let nan = |sum: Option<f64>| sum.is_some_and(f64::is_nan);

@@ -61,7 +61,8 @@ pub(super) struct NestAggregate {
     rows: CollectedRows,
     keys: Fields,
     sort: Vec<SortOptions>,
-    /// Type of the result lists if they concatenate the rows' lists; `None` if each row becomes one element.
+    /// Type of the result lists if they concatenate the rows' lists; `None` if each row becomes one
+    /// element.
     joined: Option<DataType>,
 }
 

@@ -19,8 +19,9 @@ use super::group_states::{list_values, remove_values};
 use crate::error::{Error, Result};
 use serrate_core::internal::{select_ordered_quantile, select_rounded_quantile};
 
-/// Returns the accumulator of `percentile_cont`. If the quantile is a constant from 0 to 1, DISTINCT calls use
-/// [`DistinctQuantile`] and other calls over floats use [`GroupQuantiles`]. All other calls use DataFusion's accumulator.
+/// Returns the accumulator of `percentile_cont`. If the quantile is a constant from 0 to 1,
+/// DISTINCT calls use [`DistinctQuantile`] and other calls over floats use [`GroupQuantiles`]. All
+/// other calls use DataFusion's accumulator.
 pub(super) fn make_accumulator(
     stock: &AggregateUDF,
     args: AccumulatorArgs<'_>,

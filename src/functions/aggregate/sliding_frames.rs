@@ -1,9 +1,11 @@
-//! Sliding frames of aggregates that cannot remove rows: DataFusion's `bool_and`, `bool_or`, `bit_and`, `bit_or`,
-//! `string_agg` and `approx_..`, and Serrate's aggregates of lists. The code for DataFusion's aggregates is
-//! obsolete once the test `stock_frames_of_booleans_still_fail` fails.
+//! Sliding frames of aggregates that cannot remove rows: DataFusion's `bool_and`, `bool_or`,
+//! `bit_and`, `bit_or`, `string_agg` and `approx_..`, and Serrate's aggregates of lists. The code
+//! for DataFusion's aggregates is obsolete once the test `stock_frames_of_booleans_still_fail`
+//! fails.
 //!
-//! DataFusion's `bit_xor` can remove rows, but is 0 instead of NULL over a frame from which all rows were removed.
-//! The replacement is obsolete once the test `stock_bit_xor_of_no_rows_is_still_zero` fails.
+//! DataFusion's `bit_xor` can remove rows, but is 0 instead of NULL over a frame from which all
+//! rows were removed. The replacement is obsolete once the test
+//! `stock_bit_xor_of_no_rows_is_still_zero` fails.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -206,7 +208,8 @@ impl AggregateCall {
     }
 }
 
-/// Keeps the rows of a frame and aggregates all of them for each result, in time linear in the width of the frame.
+/// Keeps the rows of a frame and aggregates all of them for each result, in time linear in the
+/// width of the frame.
 struct ReplayedFrame {
     call: AggregateCall,
     batches: VecDeque<Vec<ArrayRef>>,

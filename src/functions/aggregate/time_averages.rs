@@ -1,5 +1,6 @@
-//! `avg`, `median` and `percentile_cont` of dates, timestamps and durations, which DataFusion lacks. The results have
-//! the unit of the values; the results for dates are timestamps in microseconds, as in DuckDB.
+//! `avg`, `median` and `percentile_cont` of dates, timestamps and durations, which DataFusion
+//! lacks. The results have the unit of the values; the results for dates are timestamps in
+//! microseconds, as in DuckDB.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -34,7 +35,8 @@ const SUM: DataType = DataType::Decimal128(38, 0);
 /// Names of the aggregates that [`extend_to_times`] extends.
 pub(crate) const OVER_TIMES: [&str; 3] = ["avg", "median", "percentile_cont"];
 
-/// Returns an aggregate that also accepts dates, timestamps and durations, and treats all other values as `stock` does.
+/// Returns an aggregate that also accepts dates, timestamps and durations, and treats all other
+/// values as `stock` does.
 ///
 /// This workaround is obsolete once the test `stock_averages_of_times_are_still_refused` fails.
 pub(crate) fn extend_to_times(stock: Arc<AggregateUDF>) -> AggregateUDF {

@@ -20,7 +20,8 @@ use crate::kernels::elementwise::{BinaryOp, OperandType, OperationTypes};
 pub(crate) fn is_constant(expr: &Expr) -> bool {
     match expr {
         Expr::Literal(..) => true,
-        // A comparison does not count as constant, because the optimizer must first canonicalize its floats.
+        // A comparison does not count as constant, because the optimizer must first canonicalize
+        // its floats.
         Expr::BinaryExpr(b) => {
             b.op.negate().is_none() && is_constant(&b.left) && is_constant(&b.right)
         }
@@ -48,8 +49,8 @@ pub(crate) fn is_row_based(expr: &Expr) -> bool {
     expr.exists(|e| Ok(depends(e))).unwrap_or(true)
 }
 
-/// Evaluates an expression without columns. Returns `None` if it cannot be evaluated at planning, or
-/// if its value is not [known](is_known_value) before the analyzer rules have run.
+/// Evaluates an expression without columns. Returns `None` if it cannot be evaluated at planning,
+/// or if its value is not [known](is_known_value) before the analyzer rules have run.
 pub(crate) fn fold_constant(expr: Expr, schema: &DFSchema) -> Option<Expr> {
     is_known_value(&expr, schema).then(|| evaluate_constant(expr, schema))?
 }
@@ -237,7 +238,8 @@ pub(super) fn find_exact_constant(e: &Expr, to: &DataType) -> Option<Expr> {
     (cast.cast_to(&value.data_type()).ok()? == value).then_some(Expr::Literal(cast, None))
 }
 
-/// Replaces arguments such as `CAST('2020-01-01' AS DATE)` with literals, because some arguments must be literals.
+/// Replaces arguments such as `CAST('2020-01-01' AS DATE)` with literals, because some arguments
+/// must be literals.
 pub(super) fn fold_to_literals(mut call: ScalarFunction, schema: &DFSchema) -> Expr {
     for arg in &mut call.args {
         if !matches!(arg, Expr::Literal(..))

@@ -32,7 +32,8 @@ pub(super) fn cast_date_to_timestamp(expr: RawBinaryExpr, schema: &DFSchema) -> 
         ..expr
     };
     let Ok(right) = expr.right.get_type(schema) else { return expr };
-    // Checks the right side first: the type of a long left side `a + b + c + ..` takes time to compute.
+    // Checks the right side first: the type of a long left side `a + b + c + ..` takes time to
+    // compute.
     if !is_date(&right) && !is_span(&right) && !matches!(right, DataType::Timestamp(..)) {
         return expr;
     }
@@ -122,8 +123,9 @@ pub(super) fn plan_days(
     Some(cast(&days, &days_type, DataType::Date32))
 }
 
-/// If one operand has dates and the other has timestamps or durations, casts the dates to timestamps. At least one
-/// operand is a list. Returns both operands, or `None` for operands of other types.
+/// If one operand has dates and the other has timestamps or durations, casts the dates to
+/// timestamps. At least one operand is a list. Returns both operands, or `None` for operands of
+/// other types.
 pub(super) fn cast_dates_for_times(
     expr: &RawBinaryExpr,
     left: &DataType,

@@ -100,9 +100,9 @@ pub(super) fn replace_list_call(call: Expr, schema: &DFSchema) -> Expr {
     }
 }
 
-/// Returns the number of bytes of a binary value for `length(b)` and `octet_length(b)`: half the number
-/// of its hexadecimal digits. DataFusion would count the characters of `b` as a string, or refuse the
-/// call. Returns `None` for other calls.
+/// Returns the number of bytes of a binary value for `length(b)` and `octet_length(b)`: half the
+/// number of its hexadecimal digits. DataFusion would count the characters of `b` as a string, or
+/// refuse the call. Returns `None` for other calls.
 fn count_bytes(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
     use DataType::{Binary, BinaryView, LargeBinary};
     let [bytes] = call.args.as_slice() else { return None };
@@ -115,8 +115,8 @@ fn count_bytes(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
     Some(Expr::BinaryExpr(BinaryExpr::new(Box::new(count), Operator::Divide, Box::new(lit(2i64)))))
 }
 
-/// Casts the list views in a call to lists, if the function of DataFusion does not accept list views or would
-/// receive them as text, as `length` does. Returns `None` for other calls.
+/// Casts the list views in a call to lists, if the function of DataFusion does not accept list
+/// views or would receive them as text, as `length` does. Returns `None` for other calls.
 fn cast_views(call: &ScalarFunction, schema: &DFSchema) -> Option<ScalarFunction> {
     use DataType::{FixedSizeList, LargeList, LargeListView, List, ListView};
     let fields = call.args.iter().map(|arg| arg.to_field(schema).map(|(_, field)| field));
@@ -146,8 +146,9 @@ fn cast_views(call: &ScalarFunction, schema: &DFSchema) -> Option<ScalarFunction
     Some(ScalarFunction::new_udf(Arc::clone(&call.func), args.collect()))
 }
 
-/// Casts string literals in a call such as `coalesce(day, '2020-01-01')` to the type of the other arguments, if these
-/// are dates, times or intervals of one type. DataFusion finds no common type for them. Returns `None` for other calls.
+/// Casts string literals in a call such as `coalesce(day, '2020-01-01')` to the type of the other
+/// arguments, if these are dates, times or intervals of one type. DataFusion finds no common type
+/// for them. Returns `None` for other calls.
 fn cast_chosen_strings(call: &ScalarFunction, schema: &DFSchema) -> Option<Vec<Expr>> {
     if !matches!(call.name(), "coalesce" | "nvl") {
         return None;
@@ -181,9 +182,9 @@ fn find_list_of_lists(of: &DataType) -> Option<DataType> {
     })
 }
 
-/// If a call searches a list of dates or times for a string literal, or appends one to it, casts the string to the type
-/// of the elements. Returns `None` for other calls, and if this cast could drop a part of the
-/// string, such as the time of day in a list of dates.
+/// If a call searches a list of dates or times for a string literal, or appends one to it, casts
+/// the string to the type of the elements. Returns `None` for other calls, and if this cast could
+/// drop a part of the string, such as the time of day in a list of dates.
 fn cast_searched(call: &ScalarFunction, schema: &DFSchema) -> Option<Vec<Expr>> {
     let [list, Expr::Literal(value, _), ..] = call.args.as_slice() else { return None };
     let text = value.try_as_str().flatten()?;

@@ -1,4 +1,5 @@
-//! Expression planners that run before those of DataFusion: operators on lists, and lists of literals.
+//! Expression planners that run before those of DataFusion: operators on lists, and lists of
+//! literals.
 
 mod constant_folding;
 mod date_arithmetic;
@@ -64,7 +65,8 @@ impl ExprPlanner for ListOperators {
         schema: &DFSchema,
     ) -> Result<PlannerResult<RawBinaryExpr>> {
         let expr = match expr.op {
-            // DuckDB's `//` is integer division for integers and `/` for floats, like DataFusion's `/`.
+            // DuckDB's `//` is integer division for integers and `/` for floats, like DataFusion's
+            // `/`.
             BinaryOperator::DuckIntegerDivide => {
                 RawBinaryExpr { op: BinaryOperator::Divide, ..expr }
             }
@@ -157,8 +159,8 @@ impl ExprPlanner for ListOperators {
             }
         }
         let field_access = match (field_access, &data_type) {
-            // For a map, DataFusion plans `get_field`, which fails unless the key is a constant, and
-            // panics for a constant list or struct.
+            // For a map, DataFusion plans `get_field`, which fails unless the key is a constant,
+            // and panics for a constant list or struct.
             (GetFieldAccess::ListIndex { key }, Ok(DataType::Map(..)))
                 if is_row_based(&key) || key.get_type(schema).is_ok_and(|t| t.is_nested()) =>
             {
@@ -211,7 +213,8 @@ fn find_nth_row(list: &Expr, index: &Expr, schema: &DFSchema) -> Option<Expr> {
     }
 }
 
-/// Casts a string literal that is compared with a boolean, such as 'true', to a boolean, as PostgreSQL and DuckDB do.
+/// Casts a string literal that is compared with a boolean, such as 'true', to a boolean, as
+/// PostgreSQL and DuckDB do.
 fn cast_literal_to_boolean(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
     if !matches!(expr.op, Eq | NotEq | Lt | LtEq | Gt | GtEq) {
@@ -230,8 +233,8 @@ fn cast_literal_to_boolean(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryE
     RawBinaryExpr { op, left, right }
 }
 
-/// Casts dates in `x || y` to timestamps as in the other operand, if one of the operands is a list. DataFusion
-/// refuses to plan the concatenation of a list of dates and a timestamp with a zone.
+/// Casts dates in `x || y` to timestamps as in the other operand, if one of the operands is a list.
+/// DataFusion refuses to plan the concatenation of a list of dates and a timestamp with a zone.
 fn cast_concatenated_dates(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
     if expr.op != BinaryOperator::StringConcat || !(is_list(&expr.left) || is_list(&expr.right)) {
@@ -264,8 +267,8 @@ fn is_concatenation(expr: &RawBinaryExpr, schema: &DFSchema) -> bool {
     }
 }
 
-/// Plans `list || value` and `value || list` if DataFusion's functions refuse the types and their replacements
-/// in the session do not, as for a list of Int64 and a UInt64.
+/// Plans `list || value` and `value || list` if DataFusion's functions refuse the types and their
+/// replacements in the session do not, as for a list of Int64 and a UInt64.
 fn plan_addition(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     if expr.op != BinaryOperator::StringConcat {
         return None;
@@ -284,8 +287,9 @@ fn plan_addition(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     call.get_type(schema).is_ok().then_some(call)
 }
 
-/// Returns the call of a function that tests each string of a list, for an operator such as `~`. Returns `None` for
-/// other operators, and if the left side is not a list or the right side is a list.
+/// Returns the call of a function that tests each string of a list, for an operator such as `~`.
+/// Returns `None` for other operators, and if the left side is not a list or the right side is a
+/// list.
 fn plan_test(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     use BinaryOperator::{
         PGILikeMatch, PGLikeMatch, PGNotILikeMatch, PGNotLikeMatch, PGRegexIMatch, PGRegexMatch,
@@ -399,7 +403,8 @@ fn plan_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     if is_single(&expr.left) && (is_single(&expr.right) || !is_list(&expr.right)) {
         return None;
     }
-    // DataFusion reports the error for an expression without a type (a parameter, an unknown column).
+    // DataFusion reports the error for an expression without a type (a parameter, an unknown
+    // column).
     let left = expr.left.get_type(schema).ok()?;
     let right = expr.right.get_type(schema).ok()?;
     let lists = (list_depth(&left) > 0, list_depth(&right) > 0);

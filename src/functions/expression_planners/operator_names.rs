@@ -1,5 +1,5 @@
-//! Names of custom operators with which `sql::statement` replaces predicates and clauses, and of the
-//! functions that operators on lists call.
+//! Names of custom operators with which `sql::statement` replaces predicates and clauses, and of
+//! the functions that operators on lists call.
 
 use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
 

@@ -51,8 +51,8 @@ pub(super) fn unify_times_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawB
     }
 }
 
-/// Casts times of day (`TIME`) of several units to the finest unit. DataFusion has no common type for them. Returns `None`
-/// if there is only one unit, or if a value is not a time of day.
+/// Casts times of day (`TIME`) of several units to the finest unit. DataFusion has no common type
+/// for them. Returns `None` if there is only one unit, or if a value is not a time of day.
 pub(super) fn unify_clocks(values: &[Expr], schema: &DFSchema) -> Option<Vec<Expr>> {
     let first = values.first()?.get_type(schema).ok()?;
     if !first.is_null() && find_clock_unit(&first).is_none() {
@@ -71,8 +71,8 @@ pub(super) fn unify_clocks(values: &[Expr], schema: &DFSchema) -> Option<Vec<Exp
     Some(values.iter().zip(&types).map(cast).collect())
 }
 
-/// Casts the times of day in lists and values to the finest of their units. Other values, such as positions, stay
-/// unchanged. Returns `None` if there is at most one unit.
+/// Casts the times of day in lists and values to the finest of their units. Other values, such as
+/// positions, stay unchanged. Returns `None` if there is at most one unit.
 pub(super) fn unify_elements(values: &[&Expr], schema: &DFSchema) -> Option<Vec<Expr>> {
     let types = values.iter().map(|e| e.get_type(schema).ok()).collect::<Option<Vec<_>>>()?;
     let clocks = types.iter().map(leaf_type).filter(|t| find_clock_unit(t).is_some());

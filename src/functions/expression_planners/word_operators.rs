@@ -23,7 +23,8 @@ use crate::kernels::elementwise::BinaryOp;
 /// only the values for which the mask is true. If `call` reduces two lists, it uses only the pairs
 /// of values for which the mask is true.
 pub(super) fn plan_filter(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
-    // Removes the alias expression in which DataFusion wraps a call that uses an alias of a function.
+    // Removes the alias expression in which DataFusion wraps a call that uses an alias of a
+    // function.
     let plain = match call {
         Expr::Alias(alias) => *alias.expr,
         plain => plain,

@@ -17,8 +17,9 @@ use crate::functions::{call_on_arrays, declare};
 
 use super::documents::{DocumentationText, document};
 
-/// Returns `bit_count(x)`, which counts the bits of an integer that are 1, and `bit_not(x)`, which inverts all bits
-/// and is the operator `~`. Integers are in two's complement: `bit_count(-1::INT)` is 32.
+/// Returns `bit_count(x)`, which counts the bits of an integer that are 1, and `bit_not(x)`, which
+/// inverts all bits and is the operator `~`. Integers are in two's complement: `bit_count(-1::INT)`
+/// is 32.
 pub(super) fn bit_functions() -> [ScalarUDF; 2] {
     [BitsFunction::Count, BitsFunction::Not].map(ScalarUDF::new_from_impl)
 }

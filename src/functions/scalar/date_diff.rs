@@ -33,7 +33,8 @@ pub(super) fn date_diff() -> ScalarUDF {
     ScalarUDF::new_from_impl(PartCount::Begun)
 }
 
-/// Returns `date_sub(part, start, end)`: how many whole parts, such as months, lie between `start` and `end`.
+/// Returns `date_sub(part, start, end)`: how many whole parts, such as months, lie between `start`
+/// and `end`.
 pub(super) fn date_sub() -> ScalarUDF {
     ScalarUDF::new_from_impl(PartCount::Whole)
 }
@@ -189,7 +190,8 @@ const PARTS: &[(&str, &str)] = &[
     ("start, end", "dates, timestamps, or text of them; lists are counted value by value"),
 ];
 
-/// Returns times as microseconds since 1970: by the local calendar of their zone if `local`, otherwise in UTC.
+/// Returns times as microseconds since 1970: by the local calendar of their zone if `local`,
+/// otherwise in UTC.
 fn to_microseconds(times: &ArrayRef, local: bool) -> Result<Int64Array> {
     let times = if local { to_local(times)? } else { times.clone() };
     let times = cast(&times, &TIMES)?;

@@ -14,9 +14,8 @@ use super::documents::{DocumentationText, document};
 /// Returns `log(x)` and `log(base, x)`.
 ///
 /// DataFusion 55 computes `log(x)` as a quotient of logarithms: `log(1000)` is 2.9999999999999996.
-/// This function returns
-/// `log10(x)`, as in DuckDB. This workaround is obsolete once the test `stock_log_is_still_inexact`
-/// fails.
+/// This function returns `log10(x)`, as in DuckDB. This workaround is obsolete once the test
+/// `stock_log_is_still_inexact` fails.
 pub(super) fn build_exact_log() -> ScalarUDF {
     ScalarUDF::new_from_impl(LogFunction { stock: math::log(), base_10: math::log10() })
 }

@@ -19,8 +19,9 @@ use super::list_types;
 
 const NAME: &str = "regexp_extract";
 
-/// Returns `regexp_extract(text, pattern [, group])`, which returns the first match of a pattern, or one
-/// group of the match. The result is an empty string if the pattern does not match or has no such group.
+/// Returns `regexp_extract(text, pattern [, group])`, which returns the first match of a pattern,
+/// or one group of the match. The result is an empty string if the pattern does not match or has no
+/// such group.
 pub(super) fn regexp_extract() -> ScalarUDF {
     ScalarUDF::new_from_impl(RegexpExtract)
 }

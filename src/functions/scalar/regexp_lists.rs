@@ -15,8 +15,9 @@ use super::documents::{DocumentationText, document};
 use super::list_types;
 use super::regexp_extract::{LastPattern, coerce_pattern_types, read_pattern_arguments};
 
-/// Returns `regexp_extract_all(text, pattern [, group])`, a list of all matches or of one group of each, and
-/// `regexp_split_to_array(text, pattern)`, a list of the parts between the matches. A NULL argument yields NULL.
+/// Returns `regexp_extract_all(text, pattern [, group])`, a list of all matches or of one group of
+/// each, and `regexp_split_to_array(text, pattern)`, a list of the parts between the matches. A
+/// NULL argument yields NULL.
 pub(super) fn regexp_lists() -> [ScalarUDF; 2] {
     [false, true].map(|splits| ScalarUDF::new_from_impl(RegexpList { splits }))
 }

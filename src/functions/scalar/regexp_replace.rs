@@ -14,12 +14,12 @@ use crate::functions::delegate;
 
 use super::documents::{DocumentationText, document};
 
-/// Returns `regexp_replace`. In its replacement text, `\1` and `\\1` stand for a group, any other `\\` for one
-/// backslash, and `$` for a dollar sign.
+/// Returns `regexp_replace`. In its replacement text, `\1` and `\\1` stand for a group, any other
+/// `\\` for one backslash, and `$` for a dollar sign.
 ///
-/// DataFusion 55 differs in two ways: it replaces `$1` and `$name` with groups, so that 'for $9' becomes
-/// 'for ', and it keeps both backslashes of `\\`. The escaping of `$` is obsolete once the test
-/// `stock_replacements_still_have_dollar_groups` fails.
+/// DataFusion 55 differs in two ways: it replaces `$1` and `$name` with groups, so that 'for $9'
+/// becomes 'for ', and it keeps both backslashes of `\\`. The escaping of `$` is obsolete once the
+/// test `stock_replacements_still_have_dollar_groups` fails.
 pub(super) fn regexp_replace() -> ScalarUDF {
     ScalarUDF::new_from_impl(RegexpReplace { stock: regex::regexp_replace() })
 }
@@ -73,8 +73,8 @@ fn escape_replacements(texts: &ArrayRef) -> Result<ArrayRef> {
     Ok(cast(&escaped, texts.data_type())?)
 }
 
-/// Converts a replacement to DataFusion's syntax: doubles each `$`, and replaces `\\` with one backslash, unless a
-/// digit follows, because a backslash and a digit name a group.
+/// Converts a replacement to DataFusion's syntax: doubles each `$`, and replaces `\\` with one
+/// backslash, unless a digit follows, because a backslash and a digit name a group.
 fn escape_replacement(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();

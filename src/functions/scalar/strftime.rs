@@ -17,8 +17,8 @@ use super::list_types;
 
 const NAME: &str = "strftime";
 
-/// Returns `strftime(time, format)`, which formats dates and timestamps with the directives of DuckDB. The arguments
-/// may be in either order. A timestamp with a zone is formatted in its zone.
+/// Returns `strftime(time, format)`, which formats dates and timestamps with the directives of
+/// DuckDB. The arguments may be in either order. A timestamp with a zone is formatted in its zone.
 ///
 /// DataFusion's `to_char` has the directives of the crate chrono, and takes ten times as long.
 pub(super) fn build_strftime_function() -> ScalarUDF {

@@ -14,8 +14,9 @@ use super::documents::{DocumentationText, document};
 
 const NAME: &str = "string_split";
 
-/// Returns `string_split(text, separator)`. Unlike in DataFusion's `string_to_array`, an empty text has one
-/// part and an empty separator splits into characters. A NULL separator returns the string as the only part.
+/// Returns `string_split(text, separator)`. Unlike in DataFusion's `string_to_array`, an empty text
+/// has one part and an empty separator splits into characters. A NULL separator returns the string
+/// as the only part.
 pub(super) fn string_split() -> ScalarUDF {
     ScalarUDF::new_from_impl(StringSplit)
 }

@@ -3,10 +3,10 @@
 ///
 /// `async_trait` gives each method bounds on its lifetimes. With such bounds, the compiler does not
 /// cache which types are `Send`. It then needs about 4 seconds for each method whose arguments or
-/// variables contain a `LogicalPlan` or an `Expr`, in all one minute of each build and check of this
-/// crate (rustc 1.95, `-Zself-profile`). This macro therefore makes the future in an inner function
-/// without bounds, in which all references have the lifetime `'run`. The type of each argument is
-/// written twice: with the lifetimes of the trait's method, then with `'run`.
+/// variables contain a `LogicalPlan` or an `Expr`, in all one minute of each build and check of
+/// this crate (rustc 1.95, `-Zself-profile`). This macro therefore makes the future in an inner
+/// function without bounds, in which all references have the lifetime `'run`. The type of each
+/// argument is written twice: with the lifetimes of the trait's method, then with `'run`.
 macro_rules! boxed_method {
     ($type:ty: scan = $method:ident) => {
         boxed_method! {

@@ -91,7 +91,8 @@ pub(in crate::sql) fn map_columns(
     })
 }
 
-/// The names of the expressions of a node, to restore after a rule of DataFusion has rewritten the node.
+/// The names of the expressions of a node, to restore after a rule of DataFusion has rewritten the
+/// node.
 pub(in crate::sql) struct SavedNames {
     names: Vec<SavedName>,
     /// The output columns of the node if it is an aggregation, otherwise `None`. If a rule puts a
@@ -162,7 +163,8 @@ pub(in crate::sql) fn remove_qualifiers(expr: Expr) -> Result<Expr> {
     Ok(expr.data)
 }
 
-/// Simplifies an expression as the optimizer does: folds constants, evaluates `now()`, binds named arguments.
+/// Simplifies an expression as the optimizer does: folds constants, evaluates `now()`, binds named
+/// arguments.
 pub(in crate::sql) fn simplify_expr(
     state: &dyn Session,
     expr: Expr,

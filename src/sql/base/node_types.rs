@@ -19,8 +19,8 @@ struct KnownNodes {
 }
 
 thread_local! {
-    /// The last plan that [`has_nodes`] has searched on this thread. Most rules return the plan that
-    /// they receive, so the next rule receives the same plan.
+    /// The last plan that [`has_nodes`] has searched on this thread. Most rules return the plan
+    /// that they receive, so the next rule receives the same plan.
     static LAST: RefCell<Option<KnownNodes>> = const { RefCell::new(None) };
 }
 

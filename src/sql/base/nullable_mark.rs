@@ -16,7 +16,8 @@ pub(in crate::sql) fn is_nullable_mark(e: &Expr) -> bool {
     matches!(e, Expr::ScalarFunction(call) if call.func.as_ref() == &*NULLABLE)
 }
 
-/// The function `nullable(x)` returns its argument as nullable. It is volatile, so that no rule folds it.
+/// The function `nullable(x)` returns its argument as nullable. It is volatile, so that no rule
+/// folds it.
 pub(in crate::sql) static NULLABLE: LazyLock<ScalarUDF> =
     LazyLock::new(|| ScalarUDF::new_from_impl(NullableMark));
 

@@ -34,9 +34,8 @@ pub(in crate::sql) fn find_moved_columns(query: &LogicalPlan) -> Result<Vec<Colu
 ///
 /// The condition of the join names columns of both queries. DataFusion finds an unqualified column
 /// of this condition by name alone, and replaces every column that has the table and name of a
-/// moved column ([`find_moved_columns`]). In
-/// `SELECT count(*) FROM (SELECT x AS s, g FROM t) WHERE s IN (SELECT u.s FROM u WHERE u.h = g)`,
-/// both queries have a column `s`. The test
+/// moved column ([`find_moved_columns`]). In `SELECT count(*) FROM (SELECT x AS s, g FROM t) WHERE
+/// s IN (SELECT u.s FROM u WHERE u.h = g)`, both queries have a column `s`. The test
 /// `stock_correlated_columns_of_one_name_are_still_mixed_up` in `tests/sql/subqueries.rs` fails
 /// once DataFusion no longer confuses the two.
 pub(in crate::sql) fn hides_outer(test: &Expr, query: &LogicalPlan) -> Result<bool> {
@@ -55,7 +54,8 @@ pub(in crate::sql) fn hides_outer(test: &Expr, query: &LogicalPlan) -> Result<bo
     }))
 }
 
-/// Whether an aggregate has GROUPING SETS, ROLLUP or CUBE, which can return a row for an empty input.
+/// Whether an aggregate has GROUPING SETS, ROLLUP or CUBE, which can return a row for an empty
+/// input.
 pub(in crate::sql) fn has_grouping_sets(node: &Aggregate) -> bool {
     node.group_expr.iter().any(|e| matches!(e, Expr::GroupingSet(_)))
 }
@@ -64,7 +64,8 @@ pub(in crate::sql) fn has_outer(plan: &LogicalPlan) -> Result<bool> {
     Ok(!find_outer_columns(plan)?.is_empty())
 }
 
-/// Returns the columns of outer queries that a plan uses, including columns that only its subqueries use.
+/// Returns the columns of outer queries that a plan uses, including columns that only its
+/// subqueries use.
 pub(in crate::sql) fn find_outer_columns(plan: &LogicalPlan) -> Result<Vec<Column>> {
     let mut found = Vec::new();
     plan.apply(|node| {
@@ -94,7 +95,8 @@ pub(in crate::sql) fn find_outer_columns(plan: &LogicalPlan) -> Result<Vec<Colum
     Ok(found)
 }
 
-/// Returns the outer columns of the subqueries in a node's expressions, except columns of the node's inputs.
+/// Returns the outer columns of the subqueries in a node's expressions, except columns of the
+/// node's inputs.
 pub(in crate::sql) fn find_nested_outer_columns(node: &LogicalPlan) -> Result<Vec<Column>> {
     let mut found = Vec::new();
     if !has_query(node) {
@@ -142,7 +144,8 @@ pub(in crate::sql) fn find_subquery_of_lateral(join: &Join) -> Option<&LogicalPl
     };
     let query = match right {
         LogicalPlan::Subquery(query) => query.subquery.as_ref(),
-        // `SessionContext::sql` plans `unnest(..)` in FROM like a table function, without a `Subquery` node.
+        // `SessionContext::sql` plans `unnest(..)` in FROM like a table function, without a
+        // `Subquery` node.
         query if reads_no_table(query) => query,
         query if is_marked(query) => query,
         _ => return None,

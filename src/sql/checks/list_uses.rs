@@ -293,8 +293,8 @@ fn check_quantified(whens: &[(Box<Expr>, Box<Expr>)], schema: &DFSchema) -> Resu
     Ok(())
 }
 
-/// Returns an error for a call that casts to a decimal type with a negative scale. Arrow writes zero as `000`
-/// in these types, and panics in comparisons.
+/// Returns an error for a call that casts to a decimal type with a negative scale. Arrow writes
+/// zero as `000` in these types, and panics in comparisons.
 fn check_named_cast(expr: &Expr, call: &ScalarFunction, schema: &DFSchema) -> Result<()> {
     if !is_named_cast(expr) && !find_facts(&call.func).casts_to_named_type {
         return Ok(());

@@ -1,4 +1,5 @@
-//! Rejects DISTINCT, IGNORE NULLS and similar modifiers where an aggregate or window function ignores them.
+//! Rejects DISTINCT, IGNORE NULLS and similar modifiers where an aggregate or window function
+//! ignores them.
 
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, plan_err};

@@ -66,7 +66,8 @@ impl PartitionStream for NumberedRows {
     }
 
     fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
-        // The batches are cloned, because a plan with a correlated subquery reads the rows more than once.
+        // The batches are cloned, because a plan with a correlated subquery reads the rows more
+        // than once.
         let batches = lock_mutex(&self.batches).clone();
         let schema = Arc::clone(&self.schema);
         let rows = futures::stream::once(async move {

@@ -262,7 +262,8 @@ impl CutCache {
         kept.iter().find(|kept| kept.plan == *plan).map(|kept| Arc::clone(&kept.cuts))
     }
 
-    /// Returns a table's batches, divided as in `plan`, or `None` if their offsets do not fit the cache.
+    /// Returns a table's batches, divided as in `plan`, or `None` if their offsets do not fit the
+    /// cache.
     pub(in crate::sql) fn get(
         &self,
         table: &Arc<RaggedTable>,

@@ -109,7 +109,8 @@ impl DisplayAs for ExplodeExec {
 
 impl ExecutionPlan for ExplodeExec {
     fn maintains_input_order(&self) -> Vec<bool> {
-        // Rows stay in order, but the elements of a list column by which the input is sorted are not sorted.
+        // Rows stay in order, but the elements of a list column by which the input is sorted are
+        // not sorted.
         vec![false]
     }
 

@@ -172,8 +172,8 @@ struct MemoryRequest {
     /// Number of bytes that the reservation holds already.
     reserved: usize,
     additional: usize,
-    /// Number of bytes that the operator holds, or `None` if it has no share of the memory limit; see
-    /// `has_share`.
+    /// Number of bytes that the operator holds, or `None` if it has no share of the memory limit;
+    /// see `has_share`.
     held: Option<usize>,
     /// Number of bytes in use that do not belong to an operator with a share.
     unshared: usize,

@@ -13,7 +13,8 @@ use futures::Stream;
 
 use crate::sql::exec::pass_through;
 
-/// If the node above takes longer than this for one piece of a batch, the next pieces have fewer rows.
+/// If the node above takes longer than this for one piece of a batch, the next pieces have fewer
+/// rows.
 const LONG: Duration = Duration::from_millis(20);
 /// If the node above takes less than this for one piece of a batch, the next pieces have more rows.
 const SHORT: Duration = Duration::from_millis(2);
@@ -22,8 +23,8 @@ const SHORT: Duration = Duration::from_millis(2);
 /// time that a piece takes.
 const MOST: usize = 2048;
 
-/// Splits the batches of its input so that the node above processes each piece within about [`LONG`].
-/// Yields to Tokio before a piece if [`LONG`] has passed since the last yield.
+/// Splits the batches of its input so that the node above processes each piece within about
+/// [`LONG`]. Yields to Tokio before a piece if [`LONG`] has passed since the last yield.
 #[derive(Debug)]
 pub(in crate::sql) struct PacedExec {
     input: Arc<dyn ExecutionPlan>,

@@ -1,4 +1,5 @@
-//! Rows that are computed once and read several times: the logical node [`SharedRows`] and its plan, [`SharedExec`].
+//! Rows that are computed once and read several times: the logical node [`SharedRows`] and its
+//! plan, [`SharedExec`].
 
 use std::any::Any;
 use std::cmp::Ordering;

@@ -1,7 +1,8 @@
 //! Plans and evaluates deep expressions on a separate, larger stack.
 //!
-//! DataFusion protects most recursive walks over logical expressions from stack overflow, but neither the
-//! creation nor the evaluation of physical expressions. Threads of a caller's runtime have 2 MB of stack.
+//! DataFusion protects most recursive walks over logical expressions from stack overflow, but
+//! neither the creation nor the evaluation of physical expressions. Threads of a caller's runtime
+//! have 2 MB of stack.
 
 use std::fmt;
 use std::pin::Pin;

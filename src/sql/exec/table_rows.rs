@@ -135,8 +135,8 @@ impl ExtensionPlanner for TableRowsPlanner {
     }
 }
 
-/// Runs [`TableRows`]. The rule [`keep_source_order`](crate::sql::order::order_rules::keep_source_order) orders its
-/// input.
+/// Runs [`TableRows`]. The rule
+/// [`keep_source_order`](crate::sql::order::order_rules::keep_source_order) orders its input.
 #[derive(Debug)]
 pub(in crate::sql) struct TableRowsExec {
     input: Arc<dyn ExecutionPlan>,

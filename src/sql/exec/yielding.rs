@@ -28,7 +28,8 @@ use crate::sql::exec::{pass_through, same_statistics};
 /// Without this rule, `SELECT count(*) FROM t a JOIN t b ON a.x < b.x` over a large table cannot be
 /// cancelled.
 ///
-/// Physical optimizer rule: makes joins yield to the runtime regularly, so that a query can be cancelled.
+/// Physical optimizer rule: makes joins yield to the runtime regularly, so that a query can be
+/// cancelled.
 ///
 /// DataFusion's leaf nodes yield after a number of batches. But a join makes thousands of batches
 /// from one input batch. An operator above the join, such as an aggregation, consumes them without

@@ -28,7 +28,8 @@ use crate::sql::sources::{accept_filters, describe_table, select_columns};
 
 #[derive(Clone, Debug)]
 pub(super) enum DerivationKind {
-    /// `ragged_nest`: groups rows that are equal in the columns with these names into one ragged row.
+    /// `ragged_nest`: groups rows that are equal in the columns with these names into one ragged
+    /// row.
     Nest(Vec<String>),
     /// `ragged_explode`: returns one row per innermost element of the lists in each row.
     Explode(ExplodeOptions),

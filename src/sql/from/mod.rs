@@ -1,4 +1,5 @@
-//! Plans FROM: tables by path, table functions over queries, and the types of the columns of relations.
+//! Plans FROM: tables by path, table functions over queries, and the types of the columns of
+//! relations.
 
 mod axes;
 mod derived;

@@ -17,10 +17,12 @@ use crate::sql::sources::listing::list_table::list_table;
 use crate::sql::sources::listing::{FileSet, FilesTable, ListedFile, find_kind};
 use crate::sql::sources::urls::{describe_cause, make_missing_file_error, parse_path};
 
-/// Resolves a path to a table. The error for an unreadable path gives the reason, unlike DataFusion's.
+/// Resolves a path to a table. The error for an unreadable path gives the reason, unlike
+/// DataFusion's.
 #[derive(Debug)]
 pub(in crate::sql) struct PathTables {
-    /// DataFusion's factory, which creates tables for paths and holds a weak reference to the session.
+    /// DataFusion's factory, which creates tables for paths and holds a weak reference to the
+    /// session.
     pub(in crate::sql) session: DynamicListTableFactory,
 }
 

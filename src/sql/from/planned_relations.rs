@@ -21,9 +21,9 @@ use crate::sql::workarounds::subqueries::shared_rows::keep_copies;
 ///   [`drop_unnest_dependencies`](crate::sql::workarounds::grouping::dependencies::drop_unnest_dependencies)).
 ///   The planner adds columns to GROUP BY because of such dependencies, so a rule after planning
 ///   would be too late.
-/// * It gives columns their [final types](super::relation_types). In
-///   `SELECT (SELECT sum(y * l.c) FROM r) FROM (SELECT 2 AS c UNION ALL SELECT 300.5) l`, the
-///   reference `l.c` would keep the type of the first branch, INT.
+/// * It gives columns their [final types](super::relation_types). In `SELECT (SELECT sum(y * l.c)
+///   FROM r) FROM (SELECT 2 AS c UNION ALL SELECT 300.5) l`, the reference `l.c` would keep the
+///   type of the first branch, INT.
 /// * An alias such as `(SELECT 1 AS p, 2 AS q) AS a(x)` may name fewer columns than there are. The
 ///   others keep their names, as in DuckDB and PostgreSQL: `a` has the columns `x` and `q`.
 ///   DataFusion requires a name for each column. Obsolete once the test

@@ -1,4 +1,5 @@
-//! `read_parquet('a.parquet')` and similar functions read files of a given format, whatever their names.
+//! `read_parquet('a.parquet')` and similar functions read files of a given format, whatever their
+//! names.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -34,7 +35,8 @@ pub(super) fn find_function_format(function: &str) -> Option<&'static str> {
     })
 }
 
-/// A call such as `read_csv('a.csv')`. A rewrite turns it into a table name that [`find_read_table`] parses.
+/// A call such as `read_csv('a.csv')`. A rewrite turns it into a table name that
+/// [`find_read_table`] parses.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ReadCall {
     function: String,
@@ -125,7 +127,8 @@ impl ReadCall {
         Ok(())
     }
 
-    /// Parses a table name such as `read_csv('a.csv', 'header' => 'true')`; `None` for any other name.
+    /// Parses a table name such as `read_csv('a.csv', 'header' => 'true')`; `None` for any other
+    /// name.
     fn parse(name: &str) -> Option<Self> {
         let (function, rest) = name.split_once('(')?;
         find_function_format(function)?;

@@ -119,7 +119,8 @@ fn is_query(text: &str) -> bool {
     text[word.len()..].starts_with(char::is_whitespace) && begins_query(&word)
 }
 
-/// Returns a name in the syntax of FROM: a call unchanged, a file in quotes, a table without quotes.
+/// Returns a name in the syntax of FROM: a call unchanged, a file in quotes, a table without
+/// quotes.
 fn from_name(text: &str) -> String {
     let plain = |part: &str| {
         !part.is_empty()

@@ -37,8 +37,8 @@ const COLUMNS: [&str; 14] = [
 
 const QUARTILES: [(&str, f64); 3] = [("q25", 0.25), ("q50", 0.5), ("q75", 0.75)];
 
-/// Plans one row per column of the input. The input is read once for all flat columns and the lengths of
-/// all lists, and once more for the values of each list column.
+/// Plans one row per column of the input. The input is read once for all flat columns and the
+/// lengths of all lists, and once more for the values of each list column.
 pub(super) fn plan_summary(input: LogicalPlan) -> Result<LogicalPlan> {
     check_distinct_names("summarize", input.schema())?;
     let columns: Vec<(Column, DataType)> = input

@@ -1,9 +1,11 @@
-//! Plans the table functions over queries (`ragged_nest`, `ragged_explode`, `ragged_axes`, `summarize`), and
-//! `meds_features` and `meds_cohort`. Calls such as `read_parquet(..)` become names of files.
+//! Plans the table functions over queries (`ragged_nest`, `ragged_explode`, `ragged_axes`,
+//! `summarize`), and `meds_features` and `meds_cohort`. Calls such as `read_parquet(..)` become
+//! names of files.
 //!
-//! The first argument of a function over queries is a query, in parentheses or as a string, or the name of a
-//! table or file. [`rewrite`] turns each form into a query in parentheses when a statement is parsed, so
-//! that its tables are resolved with those of the statement. The [`TableFunctionsPlanner`] plans the call.
+//! The first argument of a function over queries is a query, in parentheses or as a string, or the
+//! name of a table or file. [`rewrite`] turns each form into a query in parentheses when a
+//! statement is parsed, so that its tables are resolved with those of the statement. The
+//! [`TableFunctionsPlanner`] plans the call.
 
 use std::sync::Arc;
 
@@ -110,7 +112,8 @@ fn scan_derived(function: &str, table: DerivedTable) -> Result<LogicalPlan> {
     LogicalPlanBuilder::scan(function, provider_as_source(Arc::new(table)), None)?.build()
 }
 
-/// Plans the query argument of a function and keeps its ORDER BY, which DataFusion drops in subqueries.
+/// Plans the query argument of a function and keeps its ORDER BY, which DataFusion drops in
+/// subqueries.
 fn plan_query(query: &Query, context: &mut dyn RelationPlannerContext) -> Result<LogicalPlan> {
     let mut query = query.clone();
     // DataFusion keeps a sort of a subquery only with a limit, so the query gets a limit that is

@@ -1,5 +1,6 @@
-//! Rewrites `SUMMARIZE t` to `FROM summarize(t)`, and `f((FROM t))` to `f((SELECT * FROM t))`, before the
-//! text is parsed. The parser does not support SUMMARIZE, nor a query without SELECT as an expression.
+//! Rewrites `SUMMARIZE t` to `FROM summarize(t)`, and `f((FROM t))` to `f((SELECT * FROM t))`,
+//! before the text is parsed. The parser does not support SUMMARIZE, nor a query without SELECT as
+//! an expression.
 
 use std::borrow::Cow;
 
@@ -8,8 +9,8 @@ use datafusion::logical_expr::sqlparser::tokenizer::{Location, Token, TokenWithS
 
 use crate::sql::base::tokens::{begins_query, is_word, read_tokens};
 
-/// Rewrites `SUMMARIZE ..` to a query: at the start of a statement, after EXPLAIN, and at the start of a
-/// subquery. Adds a SELECT to subqueries that begin with FROM and are used as expressions.
+/// Rewrites `SUMMARIZE ..` to a query: at the start of a statement, after EXPLAIN, and at the start
+/// of a subquery. Adds a SELECT to subqueries that begin with FROM and are used as expressions.
 pub(crate) fn rewrite_summarize<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow<'a, str> {
     let lower = text.to_ascii_lowercase();
     let begins = |(at, _): (usize, &str)| lower[..at].trim_end().ends_with('(');
@@ -28,7 +29,8 @@ pub(crate) fn rewrite_summarize<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow
         }
         let Some(next) = tokens.get(i + 1) else { continue };
         let query = match &next.token {
-            // In `(summarize) AS ..` and `summarize(..)`, the word `summarize` is a name and not a keyword.
+            // In `(summarize) AS ..` and `summarize(..)`, the word `summarize` is a name and not a
+            // keyword.
             Token::LParen if i > 0 && matches!(tokens[i - 1].token, Token::LParen) => continue,
             Token::LParen => true,
             Token::Word(word) => word.quote_style.is_none() && begins_query(&word.value),
@@ -107,8 +109,8 @@ fn stands_for_value(tokens: &[TokenWithSpan], at: usize) -> bool {
     in_expression && has_own_select(&tokens[at..]) == Some(false)
 }
 
-/// Whether a query that begins with FROM has a SELECT on its level of parentheses, as in `(FROM t SELECT a)`; `None` if
-/// the text ends before the query does.
+/// Whether a query that begins with FROM has a SELECT on its level of parentheses, as in
+/// `(FROM t SELECT a)`; `None` if the text ends before the query does.
 fn has_own_select(tokens: &[TokenWithSpan]) -> Option<bool> {
     let mut depth = 0usize;
     tokens.iter().find_map(|token| match &token.token {
@@ -128,7 +130,8 @@ fn has_own_select(tokens: &[TokenWithSpan]) -> Option<bool> {
 
 const END: Location = Location { line: u64::MAX, column: u64::MAX };
 
-/// Returns the end of the statement or subquery around the token `from`, `None` for the end of the text.
+/// Returns the end of the statement or subquery around the token `from`, `None` for the end of the
+/// text.
 fn find_query_end(tokens: &[TokenWithSpan], from: usize) -> Option<Location> {
     let mut depth = 0usize;
     for token in tokens.get(from..)? {

@@ -48,9 +48,9 @@ pub(crate) use self::source_order::SourceOrderExec;
 /// Rewrites a plan so that its partitions, concatenated by index, hold the rows in source order: by
 /// file, then by position in the file.
 ///
-/// It removes round-robin repartitioning, concatenates merged partitions, and sorts the files of scans by
-/// name. It accepts filters, projections, limits, `unnest`, `UNION ALL` (one input after the other) and
-/// sorted plans.
+/// It removes round-robin repartitioning, concatenates merged partitions, and sorts the files of
+/// scans by name. It accepts filters, projections, limits, `unnest`, `UNION ALL` (one input after
+/// the other) and sorted plans.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -67,8 +67,8 @@ pub(crate) use self::source_order::SourceOrderExec;
 /// ```
 ///
 /// # Errors
-/// If a join, a GROUP BY, a window with keys or hash repartitioning loses the order. The message names the
-/// operator.
+/// If a join, a GROUP BY, a window with keys or hash repartitioning loses the order. The message
+/// names the operator.
 pub fn in_source_order(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     match rewrite_plan(plan)? {
         Ok(plan) => Ok(plan),
@@ -132,12 +132,14 @@ enum OrderEffect<'a> {
     /// The node distributes the rows of its input over partitions in turn. The rewritten plan omits
     /// it.
     Distributes { input: &'a Arc<dyn ExecutionPlan> },
-    /// The node merges partitions. A [`SourceOrderExec`] in its place concatenates them in source order.
+    /// The node merges partitions. A [`SourceOrderExec`] in its place concatenates them in source
+    /// order.
     Concatenates { input: &'a Arc<dyn ExecutionPlan>, fetch: Option<usize> },
     /// The output is in source order if certain inputs are in source order: those whose item in
     /// `ordered_inputs` is true.
     Keeps { ordered_inputs: Vec<bool> },
-    /// The output has no source order because of this operator, such as `GROUP BY` or `HashJoinExec`.
+    /// The output has no source order because of this operator, such as `GROUP BY` or
+    /// `HashJoinExec`.
     Loses { operator: String },
 }
 
@@ -205,7 +207,8 @@ fn list_ordered_inputs(plan: &Arc<dyn ExecutionPlan>) -> Vec<bool> {
     if keeps_row_order(plan) {
         return vec![true; inputs.len()];
     }
-    // The first input has the rows. Every further input is a scalar subquery, which returns one value.
+    // The first input has the rows. Every further input is a scalar subquery, which returns one
+    // value.
     if plan.is::<ScalarSubqueryExec>() {
         return (0..inputs.len()).map(|at| at == 0).collect();
     }
@@ -272,7 +275,8 @@ fn has_single_input(plan: &Arc<dyn ExecutionPlan>) -> bool {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::sql) struct FileRank(pub(in crate::sql) usize);
 
-/// Returns a scan of the same files, sorted by rank, name and start, with consecutive files in each partition.
+/// Returns a scan of the same files, sorted by rank, name and start, with consecutive files in each
+/// partition.
 fn make_ordered_scan(
     plan: &Arc<dyn ExecutionPlan>,
     scan: &DataSourceExec,

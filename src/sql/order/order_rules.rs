@@ -118,12 +118,13 @@ pub(crate) fn keep_memory_order(
     Ok(plan.data)
 }
 
-/// Physical optimizer rule, before DataFusion's rules: concatenates sorted inputs of LIMIT, `ragged_nest` and windows
-/// without keys in source order, where the statement does not sort the rows itself.
+/// Physical optimizer rule, before DataFusion's rules: concatenates sorted inputs of LIMIT,
+/// `ragged_nest` and windows without keys in source order, where the statement does not sort the
+/// rows itself.
 ///
-/// Without this rule, `(SELECT * FROM a ORDER BY x) UNION ALL (SELECT * FROM b ORDER BY x) LIMIT 3` and LIMIT over a
-/// table WITH ORDER (x) of several files merge the partitions by `x`. With one partition, the same table returns the
-/// rows of its first file.
+/// Without this rule, `(SELECT * FROM a ORDER BY x) UNION ALL (SELECT * FROM b ORDER BY x) LIMIT 3`
+/// and LIMIT over a table WITH ORDER (x) of several files merge the partitions by `x`. With one
+/// partition, the same table returns the rows of its first file.
 pub(crate) fn concatenate_sorted_inputs(
     plan: Arc<dyn ExecutionPlan>,
     _config: &ConfigOptions,
@@ -143,7 +144,8 @@ pub(crate) fn concatenate_sorted_inputs(
     Ok(plan.data)
 }
 
-/// Whether a plan reports an order that is only that of its partitions or of a scan: no ORDER BY sorts all its rows.
+/// Whether a plan reports an order that is only that of its partitions or of a scan: no ORDER BY
+/// sorts all its rows.
 fn is_sorted_by_sources(plan: &Arc<dyn ExecutionPlan>) -> bool {
     if plan.output_ordering().is_none() {
         return false;

@@ -29,10 +29,10 @@ use crate::sql::exec::one_input;
 
 /// Writes its input to a sink that keeps the order of rows.
 ///
-/// Input with ORDER BY is merged to one sorted partition. Other input is rewritten to source order by the
-/// rule [`keep_source_order`](super::order_rules::keep_source_order) or, if the session lacks this rule, at
-/// execution. If this is impossible, the query fails, unless the format needs no order or an id column identifies
-/// the rows.
+/// Input with ORDER BY is merged to one sorted partition. Other input is rewritten to source order
+/// by the rule [`keep_source_order`](super::order_rules::keep_source_order) or, if the session
+/// lacks this rule, at execution. If this is impossible, the query fails, unless the format needs
+/// no order or an id column identifies the rows.
 #[derive(Clone, Debug)]
 pub(crate) struct OrderedSinkExec {
     input: Arc<dyn ExecutionPlan>,
@@ -98,7 +98,8 @@ impl OrderedSinkExec {
         }
     }
 
-    /// Returns an error if the sink needs an order, and the input has neither an order nor an id column.
+    /// Returns an error if the sink needs an order, and the input has neither an order nor an id
+    /// column.
     fn check_order(&self) -> Result<()> {
         if self.order.is_some() {
             return Ok(());
@@ -122,7 +123,8 @@ impl OrderedSinkExec {
         }
     }
 
-    /// Returns the node with its input in source order and one partition; `None` if nothing changes.
+    /// Returns the node with its input in source order and one partition; `None` if nothing
+    /// changes.
     pub(super) fn to_ordered(&self) -> Result<Option<Self>> {
         if self.settled {
             return Ok(None);

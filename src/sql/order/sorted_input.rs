@@ -10,10 +10,12 @@ use datafusion::physical_plan::{
 
 use crate::sql::exec::{pass_through, same_rows};
 
-/// Requires its input as one partition in a given order, and returns the rows of the input unchanged.
+/// Requires its input as one partition in a given order, and returns the rows of the input
+/// unchanged.
 ///
-/// It marks an ORDER BY of the query in a plan that is not optimized yet. The optimizer may sort elsewhere
-/// (below a join, say) or, if rows arrive sorted, not at all, as long as this node gets its order.
+/// It marks an ORDER BY of the query in a plan that is not optimized yet. The optimizer may sort
+/// elsewhere (below a join, say) or, if rows arrive sorted, not at all, as long as this node gets
+/// its order.
 #[derive(Debug)]
 pub(super) struct SortedExec {
     input: Arc<dyn ExecutionPlan>,

@@ -30,8 +30,9 @@ const PREFETCHED_BATCHES: usize = 1024;
 
 /// Concatenates the partitions of its input, in the order of their index, to a single partition.
 ///
-/// All partitions run concurrently, and prefetch at most 256 MiB of batches together, or an eighth of the memory limit
-/// if that is less. With a limit they run one after the other, so that no partition is read after the limit is reached.
+/// All partitions run concurrently, and prefetch at most 256 MiB of batches together, or an eighth
+/// of the memory limit if that is less. With a limit they run one after the other, so that no
+/// partition is read after the limit is reached.
 #[derive(Debug)]
 pub(crate) struct SourceOrderExec {
     input: Arc<dyn ExecutionPlan>,
@@ -71,7 +72,8 @@ impl SourceOrderExec {
     }
 }
 
-/// Runs a partition in a separate task, which pauses while `share` bytes of its batches are not consumed.
+/// Runs a partition in a separate task, which pauses while `share` bytes of its batches are not
+/// consumed.
 fn prefetch_partition(
     input: &Arc<dyn ExecutionPlan>,
     partition: usize,
@@ -98,7 +100,8 @@ fn prefetch_partition(
             {
                 permit.forget();
             }
-            // The task ends after an error, or when the receiver is closed because it needs no more batches.
+            // The task ends after an error, or when the receiver is closed because it needs no more
+            // batches.
             let failed = batch.is_err();
             if sender.send(batch).await.is_err() || failed {
                 break;

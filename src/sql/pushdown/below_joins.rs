@@ -132,7 +132,8 @@ fn find_side(
             if !cannot_fail(e, schema.as_ref())? {
                 return Ok(None);
             }
-            // An elementwise result is as large as its input, so only calls that shrink a list move.
+            // An elementwise result is as large as its input, so only calls that shrink a list
+            // move.
             let small = match e.get_type(schema.as_ref()) {
                 Ok(t) => {
                     list_depth(&t) == 0 || find_facts(&call.func).shrinks || is_fixed_slice(call)

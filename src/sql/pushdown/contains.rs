@@ -124,8 +124,8 @@ fn find_comparable_leaf(list: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option
 /// Casts a literal to a type. Returns `None` if the result is NULL or has another value, as for
 /// 12.5 as an integer.
 fn cast_literal(value: &ScalarValue, to: &DataType) -> Option<ScalarValue> {
-    // An integer and a float are compared as floats, and several integers from 2^53 on equal the same float.
-    // So a float from 2^53 on has no equivalent integer literal.
+    // An integer and a float are compared as floats, and several integers from 2^53 on equal the
+    // same float. So a float from 2^53 on has no equivalent integer literal.
     if to.is_integer() && value.data_type().is_floating() {
         let wide = value.cast_to(&DataType::Float64).ok()?;
         if !matches!(wide, ScalarValue::Float64(Some(x)) if x.abs() < 2f64.powi(53)) {

@@ -58,7 +58,8 @@ fn as_compress(e: &Expr) -> Option<Expr> {
     }
 }
 
-/// Rewrites the `ragged_filter` calls in the projection below a plan if the plan only reduces their results.
+/// Rewrites the `ragged_filter` calls in the projection below a plan if the plan only reduces their
+/// results.
 fn flatten_below(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if !matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_)) {
         return Ok(Transformed::no(plan));

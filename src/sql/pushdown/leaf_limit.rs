@@ -117,7 +117,8 @@ fn has_leaf_limits(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     Ok(all)
 }
 
-/// Lowers the batch size of a plan that returns lists to `rows`. Inputs without lists keep `batch_size`.
+/// Lowers the batch size of a plan that returns lists to `rows`. Inputs without lists keep
+/// `batch_size`.
 fn lower_batch_size(
     plan: Arc<dyn ExecutionPlan>,
     rows: usize,

@@ -123,8 +123,8 @@ fn moves_leaves(e: &Arc<dyn PhysicalExpr>) -> bool {
     e.exists(|e| Ok(find_reads(e) == ReadParts::Structure)).unwrap_or(false)
 }
 
-/// Rebuilds a projection for `scan`, which returns other column types than the input of `projection`. Each
-/// function call is created again, so that it accepts or rejects the new types.
+/// Rebuilds a projection for `scan`, which returns other column types than the input of
+/// `projection`. Each function call is created again, so that it accepts or rejects the new types.
 fn replan_projection(
     projection: &ProjectionExec,
     scan: Arc<DataSourceExec>,
@@ -155,7 +155,8 @@ fn is_length_call(e: &Expr) -> bool {
     find_length_column(e).is_some()
 }
 
-/// Whether a condition or a sort between a plan and its scan contains an expression for which `has` is true.
+/// Whether a condition or a sort between a plan and its scan contains an expression for which `has`
+/// is true.
 fn has_call_below(plan: &LogicalPlan, has: fn(&Expr) -> bool) -> bool {
     match plan.inputs()[..] {
         [input] if passes_rows(input) => has_part(input, has) || has_call_below(input, has),
@@ -174,8 +175,8 @@ fn find_length_column(e: &Expr) -> Option<&Column> {
 }
 
 /// Returns the list that is the first argument of the call `e`. Returns `None` unless `is` accepts
-/// the part of the list that the function reads ([`ReadParts`]), all other arguments are literals, and
-/// the call cannot fail for any row, including rows that a condition drops.
+/// the part of the list that the function reads ([`ReadParts`]), all other arguments are literals,
+/// and the call cannot fail for any row, including rows that a condition drops.
 fn find_read_list(e: &Expr, is: impl Fn(ReadParts) -> bool) -> Option<&Expr> {
     let Expr::ScalarFunction(call) = e else { return None };
     let [list, rest @ ..] = call.args.as_slice() else { return None };

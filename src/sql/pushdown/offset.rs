@@ -44,8 +44,9 @@ pub(in crate::sql) fn push_offsets(
     Ok(plan.data)
 }
 
-/// Returns the plan without its first `skip` rows and with at most `fetch` rows. Returns `None` unless the
-/// plan returns exactly the rows of a table in memory or of Parquet files, in their order.
+/// Returns the plan without its first `skip` rows and with at most `fetch` rows. Returns `None`
+/// unless the plan returns exactly the rows of a table in memory or of Parquet files, in their
+/// order.
 fn skip_rows(
     plan: &Arc<dyn ExecutionPlan>,
     skip: usize,

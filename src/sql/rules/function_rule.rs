@@ -47,8 +47,9 @@ fn is_disabled(name: &str, config: &ConfigOptions) -> bool {
 }
 
 /// A rule that applies a function: an analyzer rule for [`AnalyzeFn`] with the [`PlanFact`]s of the
-/// plans to which it applies, a logical optimizer rule for [`RewriteFn`] with an [`ApplyOrder`], and
-/// a physical optimizer rule for [`OptimizeFn`] with the types of the nodes to which it applies.
+/// plans to which it applies, a logical optimizer rule for [`RewriteFn`] with an [`ApplyOrder`],
+/// and a physical optimizer rule for [`OptimizeFn`] with the types of the nodes to which it
+/// applies.
 #[derive(Debug)]
 pub(super) struct FunctionRule<F> {
     pub(super) name: &'static str,
@@ -73,8 +74,8 @@ impl<F> FunctionRule<F> {
 }
 
 impl FunctionRule<(&'static [PlanFact], AnalyzeFn)> {
-    /// Checks, with debug assertions, that the rule neither changes nor refuses `plan`, for which it
-    /// is skipped.
+    /// Checks, with debug assertions, that the rule neither changes nor refuses `plan`, for which
+    /// it is skipped.
     fn check_skipped(&self, plan: &LogicalPlan) {
         if cfg!(debug_assertions) {
             let (facts, function) = self.function;
@@ -130,8 +131,8 @@ impl OptimizerRule for FunctionRule<(ApplyOrder, RewriteFn)> {
 }
 
 impl FunctionRule<(&'static [NodeType], OptimizeFn)> {
-    /// Checks, with debug assertions, that the rule neither changes nor refuses `plan`, for which it
-    /// is skipped.
+    /// Checks, with debug assertions, that the rule neither changes nor refuses `plan`, for which
+    /// it is skipped.
     fn check_skipped(&self, plan: &Arc<dyn ExecutionPlan>, config: &ConfigOptions) {
         if cfg!(debug_assertions) {
             let (_, function) = self.function;

@@ -15,9 +15,9 @@ use crate::sql::sources::store_reads::{StoreReads, into_store};
 use crate::sql::sources::urls::format_location;
 use serrate_core::internal::arrow_ipc::MessageChecker;
 
-/// Returns a store that checks the sizes and offsets in Arrow files and streams, because DataFusion's
-/// readers allocate whatever a file declares. It checks each message that a reader requests by a range
-/// of bytes, or all messages if a reader requests the whole object.
+/// Returns a store that checks the sizes and offsets in Arrow files and streams, because
+/// DataFusion's readers allocate whatever a file declares. It checks each message that a reader
+/// requests by a range of bytes, or all messages if a reader requests the whole object.
 pub(in crate::sql) fn check_arrow_files(inner: Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore> {
     into_store(CheckedArrow { inner })
 }
@@ -92,7 +92,8 @@ impl StoreReads for CheckedArrow {
             ));
         }
         let blocks = self.inner.get_ranges(location, ranges).await?;
-        // DataFusion's reader requests one message per range, so each block is checked as one message.
+        // DataFusion's reader requests one message per range, so each block is checked as one
+        // message.
         for block in &blocks {
             let checked = MessageChecker::from_message_bytes(block).check_stream();
             checked.map_err(|message| make_damage_error(location, message))?;

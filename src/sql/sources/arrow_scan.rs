@@ -55,7 +55,8 @@ impl FileOpener for NamedOpener {
             let opener = match form {
                 ArrowForm::File => ArrowOpener::new_file_opener(store, Some(columns)),
                 ArrowForm::Stream => {
-                    // A stream cannot be read in ranges of bytes, so the first range reads all of it.
+                    // A stream cannot be read in ranges of bytes, so the first range reads all of
+                    // it.
                     if file.range.take().is_some_and(|range| range.start > 0) {
                         return Ok(stream::empty().boxed());
                     }

@@ -34,8 +34,8 @@ const SUCH: &str = "meds_cohort('MEDS', 'task.yaml') or meds_cohort('MEDS', 'tas
 /// Number of subjects that are searched at a time.
 const BLOCK: usize = 256;
 
-/// Creates the table for a call of `meds_cohort`. The only named argument is `predicates`, a file of
-/// predicates that replace those of the configuration.
+/// Creates the table for a call of `meds_cohort`. The only named argument is `predicates`, a file
+/// of predicates that replace those of the configuration.
 pub(in crate::sql) fn make_cohort_table(args: &[FunctionArg]) -> Result<Arc<dyn TableProvider>> {
     let mut paths = Vec::new();
     let mut predicates = None;

@@ -13,7 +13,8 @@ use serrate_core::internal::lock_mutex;
 
 use crate::sql::sources::urls::format_location;
 
-/// The state of the parser after the bytes read so far. These are the states of the crate `csv-core`.
+/// The state of the parser after the bytes read so far. These are the states of the crate
+/// `csv-core`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RecordState {
     StartRecord,
@@ -26,8 +27,8 @@ enum RecordState {
     InComment,
 }
 
-/// Finds the ends of records by the rules of `csv-core`: a quote counts only at the start of a field, and a line
-/// break within quotes does not end a record.
+/// Finds the ends of records by the rules of `csv-core`: a quote counts only at the start of a
+/// field, and a line break within quotes does not end a record.
 #[derive(Clone, Debug)]
 pub(in crate::sql) struct RecordSplitter {
     delimiter: u8,
@@ -130,7 +131,8 @@ impl RecordSplitter {
         None
     }
 
-    /// Reads bytes without counting records. Searches only for quotes, which alone change the meaning of line breaks.
+    /// Reads bytes without counting records. Searches only for quotes, which alone change the
+    /// meaning of line breaks.
     fn skip_bytes(&mut self, bytes: &[u8]) {
         if self.comment.is_some() {
             bytes.iter().for_each(|byte| self.read_byte(*byte));
@@ -254,8 +256,8 @@ impl RangeStarts {
     }
 }
 
-/// Returns an error if the file of `meta` ends within quotes, because its last value would then have
-/// the records after the quote. A record begins at the position `start`.
+/// Returns an error if the file of `meta` ends within quotes, because its last value would then
+/// have the records after the quote. A record begins at the position `start`.
 pub(in crate::sql) async fn check_closed_quotes(
     store: &Arc<dyn ObjectStore>,
     meta: &ObjectMeta,

@@ -36,9 +36,11 @@ pub(in crate::sql) type CsvScan = FormatScan<CsvReader>;
 #[derive(Clone)]
 pub(in crate::sql) struct CsvReader {
     options: CsvOptions,
-    /// Whether a statement declares the columns, so that they may have other names than in the files.
+    /// Whether a statement declares the columns, so that they may have other names than in the
+    /// files.
     is_declared: bool,
-    /// Finds the records at which ranges begin; `None` if the statement says that values have no line breaks.
+    /// Finds the records at which ranges begin; `None` if the statement says that values have no
+    /// line breaks.
     starts: Option<RangeStarts>,
 }
 
@@ -79,7 +81,8 @@ fn find_places(header: &[String], names: &[&String], is_declared: bool) -> Vec<O
     if !is_declared {
         return places;
     }
-    // In a declared table, names may differ in case, because SQL converts names without quotes to lower case.
+    // In a declared table, names may differ in case, because SQL converts names without quotes to
+    // lower case.
     let mut alike: HashMap<String, Option<usize>> = HashMap::new();
     let found: HashSet<usize> = places.iter().flatten().copied().collect();
     for (at, name) in names.iter().enumerate().filter(|(at, _)| !found.contains(at)) {
@@ -228,8 +231,8 @@ impl CsvOpener {
     }
 
     /// Checks that a local file does not end within quotes, if its byte range, which
-    /// [`align_range`](Self::align_range) has aligned, ends with the file. The check reads the range
-    /// again, so files of other stores are not checked.
+    /// [`align_range`](Self::align_range) has aligned, ends with the file. The check reads the
+    /// range again, so files of other stores are not checked.
     fn check_end(&self, file: &PartitionedFile) -> impl Future<Output = Result<()>> + use<> {
         let size = i64::try_from(file.object_meta.size).unwrap_or(i64::MAX);
         let start = match &file.range {

@@ -95,8 +95,9 @@ const UNHELD: &str = "the column '";
 const UNHELD_END: &str = " in CREATE EXTERNAL TABLE";
 
 /// Finds, in the text of an error, the message of [`format_unheld_message`]: that the type of a
-/// column cannot hold a value. Returns `None` if the text does not contain such a message. The error
-/// has no type of its own, because Parquet's readers convert errors of pushed-down conditions to text.
+/// column cannot hold a value. Returns `None` if the text does not contain such a message. The
+/// error has no type of its own, because Parquet's readers convert errors of pushed-down conditions
+/// to text.
 pub(in crate::sql) fn find_unheld(error: &str) -> Option<&str> {
     let start = error.find(UNHELD)?;
     let text = error.get(start..)?;
@@ -322,7 +323,8 @@ fn convert_map(array: &MapArray, field: &FieldRef, sorted: bool, rules: TextRule
             field.data_type()
         )));
     };
-    // The names of the two fields of an entry differ between writers, so they are matched by position.
+    // The names of the two fields of an entry differ between writers, so they are matched by
+    // position.
     let entries = array.entries();
     let renamed = StructArray::try_new_with_length(
         entries

@@ -23,8 +23,8 @@ use crate::sql::sources::exact_casts::{
 };
 use crate::sql::sources::exact_texts::TextRules;
 
-/// Adapts expressions to each file as DataFusion does, with three differences. A value that the type
-/// of the table cannot hold is an error. If a file has times in a coarser unit than the table,
+/// Adapts expressions to each file as DataFusion does, with three differences. A value that the
+/// type of the table cannot hold is an error. If a file has times in a coarser unit than the table,
 /// conditions compare these times in the unit of the table. If a file has local times and the table
 /// a zone other than UTC, conditions compare the instants of these times in this zone.
 ///

@@ -112,8 +112,8 @@ pub(super) fn names_zone(text: &str) -> bool {
     matches!(instants, [Some(a), Some(b)] if a == b)
 }
 
-/// Whether a string is 23:59:60, the second after the last one that a time of day represents. Arrow's
-/// parser accepts it.
+/// Whether a string is 23:59:60, the second after the last one that a time of day represents.
+/// Arrow's parser accepts it.
 pub(in crate::sql) fn exceeds_day(text: &str) -> bool {
     const DAY: i64 = 86_400_000_000_000;
     text.contains(":60") && Time64NanosecondType::parse(text).is_some_and(|time| time >= DAY)

@@ -40,8 +40,9 @@ const SUCH: &str = "meds_features('MEDS', 'labels/', prefixes => ['LAB//', 'DRUG
 /// Number of labels (a subject and a prediction time each) whose features are computed at a time.
 const BLOCK: usize = 256;
 
-/// Creates the table for `meds_features`. Named arguments: `codes`, `prefixes`, `vocabulary` (a file or
-/// folder of codes), `windows`, `aggregates`, `closed` and `form` (`columns`, `list`, `sparse` or `names`).
+/// Creates the table for `meds_features`. Named arguments: `codes`, `prefixes`, `vocabulary` (a
+/// file or folder of codes), `windows`, `aggregates`, `closed` and `form` (`columns`, `list`,
+/// `sparse` or `names`).
 pub(in crate::sql) fn make_features_table(args: &[FunctionArg]) -> Result<Arc<dyn TableProvider>> {
     let mut paths = Vec::new();
     let (mut codes, mut prefixes) = (Vec::new(), Vec::new());

@@ -13,8 +13,8 @@ use crate::sql::sources::exact_casts::find_unheld;
 use crate::sql::sources::exact_file_casts::ExactCasts;
 use crate::sql::sources::urls::format_location;
 
-/// Converts batches of one file to columns of a table as a Parquet scan does: finds columns by name, casts
-/// them without loss, and fills a column that the file lacks with NULL.
+/// Converts batches of one file to columns of a table as a Parquet scan does: finds columns by
+/// name, casts them without loss, and fills a column that the file lacks with NULL.
 pub(in crate::sql) struct FileAdapter {
     file: Path,
     /// The columns of the table that the scan returns.

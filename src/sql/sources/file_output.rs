@@ -43,7 +43,8 @@ impl OutputOptions {
             let name = key.strip_prefix("format.").unwrap_or(key);
             if name != "overwrite" && !known.contains(&name) {
                 if name.starts_with("execution.") {
-                    // Ignores an option of DataFusion's sink, such as `execution.keep_partition_by_columns`.
+                    // Ignores an option of DataFusion's sink, such as
+                    // `execution.keep_partition_by_columns`.
                     continue;
                 }
                 let all: Vec<_> =
@@ -170,7 +171,8 @@ pub(in crate::sql) fn find_local_path(conf: &FileSinkConfig) -> Option<PathBuf> 
     url.get_url().to_file_path().ok()
 }
 
-/// Whether a writer is part of COPY. COPY and INSERT share `FileSinkConfig`, and only COPY sets `original_url`.
+/// Whether a writer is part of COPY. COPY and INSERT share `FileSinkConfig`, and only COPY sets
+/// `original_url`.
 pub(in crate::sql) fn is_copy(conf: &FileSinkConfig) -> bool {
     conf.insert_op == InsertOp::Append && !conf.original_url.is_empty()
 }
@@ -245,8 +247,9 @@ pub(in crate::sql) fn make_folder(target: &Path) -> Result<()> {
     }
 }
 
-/// Passes a stream to `write` on a thread for blocking work, and returns the result. If the stream fails or
-/// the query is dropped, the last item for `write` is an error, so a cancelled query writes no file.
+/// Passes a stream to `write` on a thread for blocking work, and returns the result. If the stream
+/// fails or the query is dropped, the last item for `write` is an error, so a cancelled query
+/// writes no file.
 pub(in crate::sql) async fn write_blocking<T: Send + 'static>(
     data: SendableRecordBatchStream,
     write: impl FnOnce(&mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<T> + Send + 'static,
@@ -254,7 +257,8 @@ pub(in crate::sql) async fn write_blocking<T: Send + 'static>(
     write_unless_cancelled(data, |batches, _| write(batches)).await
 }
 
-/// Like [`write_blocking`], for a `write` that also checks, while it works, whether the query was dropped.
+/// Like [`write_blocking`], for a `write` that also checks, while it works, whether the query was
+/// dropped.
 pub(in crate::sql) async fn write_unless_cancelled<T: Send + 'static>(
     mut data: SendableRecordBatchStream,
     write: impl FnOnce(&mut dyn Iterator<Item = Result<RecordBatch>>, &dyn Fn() -> bool) -> Result<T>

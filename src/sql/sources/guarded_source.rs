@@ -1,7 +1,7 @@
 //! Adds file names to errors of readers, and converts panics of readers to errors.
 //!
-//! The readers of DataFusion and Arrow do not check many lengths, offsets and types in a file, and panic if
-//! one is invalid. Such a panic ends the statement that reads the file, not the process.
+//! The readers of DataFusion and Arrow do not check many lengths, offsets and types in a file, and
+//! panic if one is invalid. Such a panic ends the statement that reads the file, not the process.
 
 use std::any::Any;
 use std::future::Future;
@@ -42,7 +42,8 @@ fn make_damage_error(file: &Location, panic: &(dyn Any + Send)) -> DataFusionErr
     )
 }
 
-/// Adds the file name to an error of a file reader. Leaves other errors (a cast in a filter, say) unchanged.
+/// Adds the file name to an error of a file reader. Leaves other errors (a cast in a filter, say)
+/// unchanged.
 fn add_file_name(file: &Location, error: DataFusionError) -> DataFusionError {
     if let Some(message) = find_unheld(&error.strip_backtrace()) {
         return exec_datafusion_err!("{}: {message}", format_location(file));
@@ -78,7 +79,8 @@ fn contain_panic<T>(file: &Location, read: impl FnOnce() -> Result<T>) -> Result
 
 /// Runs a future that reads a file, and converts a panic of the future to an error.
 ///
-/// A panic may leave state inconsistent, but the caller abandons the file and does not use it again.
+/// A panic may leave state inconsistent, but the caller abandons the file and does not use it
+/// again.
 pub(in crate::sql) async fn catch_panics<T>(
     file: &Location,
     read: impl Future<Output = Result<T>>,
@@ -149,7 +151,8 @@ pub(in crate::sql) fn name_files(
     Ok(plan.data)
 }
 
-/// Wraps a file source so that panics of a reader become errors, and all errors of a reader name the file.
+/// Wraps a file source so that panics of a reader become errors, and all errors of a reader name
+/// the file.
 #[derive(Clone)]
 pub(in crate::sql) struct GuardedSource {
     inner: Arc<dyn FileSource>,

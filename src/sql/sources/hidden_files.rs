@@ -189,8 +189,8 @@ impl VisibleFiles {
 
 /// Returns what the object store of the file system returns for a request of the metadata of a
 /// file. The store would open the file on another thread, and the change of threads takes longer
-/// than the system calls. Returns `None` if the file cannot be opened, so that the store reports the
-/// error.
+/// than the system calls. Returns `None` if the file cannot be opened, so that the store reports
+/// the error.
 fn open_for_head(location: &Path) -> Option<GetResult> {
     let path = LocalFileSystem::new().path_to_filesystem(location).ok()?;
     // A pipe must not be opened here, because this waits for the other end.

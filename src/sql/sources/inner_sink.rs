@@ -57,7 +57,8 @@ fn name_target(target: &Path, e: DataFusionError) -> DataFusionError {
     let said = match e.find_root() {
         // An error about the memory limit does not name the target, which is not its cause.
         DataFusionError::ResourcesExhausted(_) => return e,
-        // DataFusion reports a failed write as this internal error and drops the error of the file system.
+        // DataFusion reports a failed write as this internal error and drops the error of the file
+        // system.
         DataFusionError::Internal(text) if text.contains("finalizing writes") => {
             "the file could not be written completely, and the disk may be full; free space on the disk, and run the statement again".to_owned()
         }

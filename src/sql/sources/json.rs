@@ -279,8 +279,8 @@ async fn is_array(store: &Arc<dyn ObjectStore>, object: &ObjectMeta) -> Result<b
     Ok(false)
 }
 
-/// Changes a JSON scan to read lists of records if its first file is such a list. Returns the scan, and whether it
-/// reads one record per line.
+/// Changes a JSON scan to read lists of records if its first file is such a list. Returns the scan,
+/// and whether it reads one record per line.
 pub(in crate::sql) async fn adapt_scan(
     state: &dyn Session,
     conf: FileScanConfig,

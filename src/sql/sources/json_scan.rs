@@ -187,7 +187,8 @@ impl<R: Read> BufRead for ListReader<R> {
     }
 }
 
-/// Returns the type in which DataFusion reads a column: text for numbers and times that its reader would truncate.
+/// Returns the type in which DataFusion reads a column: text for numbers and times that its reader
+/// would truncate.
 fn choose_read_type(data_type: &DataType, rules: TextRules) -> DataType {
     match data_type {
         DataType::Float64 if rules.exact_floats => DataType::Utf8,
@@ -215,8 +216,9 @@ fn choose_read_fields(fields: &Fields, rules: TextRules) -> Fields {
     fields.iter().map(|field| Arc::new(choose_read_field(field, rules))).collect()
 }
 
-/// Converts columns that were read as text (see [`choose_read_type`]). `before` is the number of rows of the file before the
-/// batch, or `None` if rows are not counted. The error is a message without the name of the file.
+/// Converts columns that were read as text (see [`choose_read_type`]). `before` is the number of
+/// rows of the file before the batch, or `None` if rows are not counted. The error is a message
+/// without the name of the file.
 fn to_types(
     batch: &RecordBatch,
     wanted: &SchemaRef,

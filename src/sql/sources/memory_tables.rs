@@ -81,7 +81,8 @@ impl MemoryChange {
         let Some(table) = self.table.downcast_ref::<MemTable>() else {
             return internal_err!("internal error: the table is not in memory; please report it");
         };
-        // The locks are held until the rows are replaced, so that no other statement changes the table.
+        // The locks are held until the rows are replaced, so that no other statement changes the
+        // table.
         let mut partitions = Vec::with_capacity(table.batches.len());
         for partition in &table.batches {
             partitions.push(partition.write().await);

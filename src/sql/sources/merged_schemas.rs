@@ -11,7 +11,8 @@ use object_store::ObjectMeta;
 use crate::sql::sources::exact_casts::find_integer_bits;
 use crate::sql::sources::urls::format_location;
 
-/// A column of the merged schema, the position of the first file that has it, and the number of such files.
+/// A column of the merged schema, the position of the first file that has it, and the number of
+/// such files.
 struct MergedColumn {
     field: FieldRef,
     file: usize,

@@ -76,7 +76,8 @@ pub(in crate::sql) async fn plan_folders<'a>(
 #[derive(Clone, Debug)]
 struct PartitionFolders {
     columns: Vec<String>,
-    /// Whether the files contain the partition columns, too. They then contain the values, not the folder names.
+    /// Whether the files contain the partition columns, too. They then contain the values, not the
+    /// folder names.
     kept: bool,
     /// The configuration of a writer that receives names of folders instead of values.
     conf: FileSinkConfig,
@@ -207,7 +208,8 @@ fn is_long_folder(column: &str, text: &str) -> bool {
     encoded.len() > LONGEST_NAME
 }
 
-/// Whether every value of a type can be written as the name of a folder and read back from that name.
+/// Whether every value of a type can be written as the name of a folder and read back from that
+/// name.
 fn is_nameable(data_type: &DataType) -> bool {
     match data_type {
         DataType::Dictionary(_, values) => is_nameable(values),

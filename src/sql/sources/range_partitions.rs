@@ -17,8 +17,8 @@ pub(super) fn divide_shards(shards: usize, state: &dyn Session) -> Vec<Range<usi
     (0..shards).step_by(size).map(|start| start..(start + size).min(shards)).collect()
 }
 
-/// Defines the methods of a `DataSource` that has the fields `partitions`, `limit` (rows per partition) and
-/// `$schema`, its schema. The source accepts no projection.
+/// Defines the methods of a `DataSource` that has the fields `partitions`, `limit` (rows per
+/// partition) and `$schema`, its schema. The source accepts no projection.
 ///
 /// A source that is `plain` has no statistics and evaluates no expressions.
 macro_rules! read_ranges {

@@ -30,10 +30,11 @@ pub(crate) type SafetensorsFormatFactory = WrittenFactory<SafetensorsFormat>;
 
 /// Dense safetensors as a target of COPY.
 ///
-/// * Ragged columns are padded to the longest list of every level; the masks `dim1/mask`, `dim2/mask` are
-///   true for elements. Flat columns have the shape `[rows]`.
+/// * Ragged columns are padded to the longest list of every level; the masks `dim1/mask`,
+///   `dim2/mask` are true for elements. Flat columns have the shape `[rows]`.
 /// * FixedSizeList columns, as from `densify`, keep the shape of their `arrow.fixed_shape_tensor`.
-/// * Integers become int64, as embedding layers need; `OPTIONS (keep_types true)` keeps their types.
+/// * Integers become int64, as embedding layers need; `OPTIONS (keep_types true)` keeps their
+///   types.
 /// * `OPTIONS (left true)` pads on the left; `OPTIONS (overwrite true)` replaces an existing file.
 /// * Rows keep the order of the files or tables that the query reads.
 /// * All tensors together take at most `serrate.max_dense_bytes`.

@@ -312,8 +312,8 @@ fn open_store(kind: StoreKind, url: &Url, options: &StoreOptions) -> Result<Arc<
     }
 }
 
-/// Returns the error message of the builder of an object store. If the message quotes the value of an
-/// option, such as an invalid key, returns another message, because the value may be a secret.
+/// Returns the error message of the builder of an object store. If the message quotes the value of
+/// an option, such as an invalid key, returns another message, because the value may be a secret.
 fn hide_values(message: String, options: &StoreOptions) -> String {
     let is_quoted = |value: &String| value.len() > 3 && message.contains(value.as_str());
     match options.values().any(is_quoted) {

@@ -227,7 +227,8 @@ impl TableSource {
         Ok(source)
     }
 
-    /// Returns the range of rows that all partitions cover together. There are no gaps between partitions.
+    /// Returns the range of rows that all partitions cover together. There are no gaps between
+    /// partitions.
     fn rows(&self) -> Range<usize> {
         let start = self.partitions.first().map_or(0, |part| part.start);
         start..self.partitions.last().map_or(start, |part| part.end)

@@ -34,7 +34,8 @@ const READING: &str = "folders of batches can be written by COPY but not read as
 /// Creates [`BatchesFormat`]; registered as `batches`.
 pub(crate) type BatchesFormatFactory = WrittenFactory<BatchesFormat>;
 
-/// Training batches as a target of COPY: one safetensors file per batch in a folder ([`BatchFolder`]).
+/// Training batches as a target of COPY: one safetensors file per batch in a folder
+/// ([`BatchFolder`]).
 ///
 /// Items are the rows of the query in source order, or windows of their outermost lists. In a row,
 /// the lists of all columns have the same lengths. Until the last batch is written, all rows are

@@ -83,8 +83,8 @@ pub(in crate::sql) fn parse_path(text: &str) -> Result<ListingTableUrl> {
     ListingTableUrl::parse(text)
 }
 
-/// Returns the URL of a local path, in which `*`, `?` and `[` are characters of names. Returns `None`
-/// if the path has no URL.
+/// Returns the URL of a local path, in which `*`, `?` and `[` are characters of names. Returns
+/// `None` if the path has no URL.
 fn make_file_url(path: &str) -> Result<Option<Url>> {
     let full = std::path::absolute(path).map_err(|e| crate::Error::io(path, e))?;
     let url = match path.ends_with('/') || access::is_dir(&full) {
@@ -133,7 +133,8 @@ pub(in crate::sql) fn replace_paths(state: &SessionState, mut plan: LogicalPlan)
     plan
 }
 
-/// Returns the path of an object for display. Local files get the leading slash, which locations lack.
+/// Returns the path of an object for display. Local files get the leading slash, which locations
+/// lack.
 pub(in crate::sql) fn format_location(location: &Location) -> String {
     match LocalFileSystem::new().path_to_filesystem(location) {
         Ok(path) if access::exists(&path) => path.display().to_string(),

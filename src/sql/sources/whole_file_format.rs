@@ -130,13 +130,14 @@ impl FileFormatFactory for WholeFileFormatFactory {
     }
 }
 
-/// Wraps a format of DataFusion, so that COPY to one local file first writes a temporary file next to it. The
-/// file then appears completely or not at all.
+/// Wraps a format of DataFusion, so that COPY to one local file first writes a temporary file next
+/// to it. The file then appears completely or not at all.
 ///
-/// Rows come in source order if the query has one; see [`in_source_order`](crate::sql::in_source_order). In
-/// CSV, lists, structs and maps are written as JSON text, an empty string as `""`, and NULL as an empty
-/// field. In Arrow files, dictionaries are written as their values, because a file holds one dictionary per
-/// column. Run-end encoded columns of Arrow files are read as plain columns.
+/// Rows come in source order if the query has one; see
+/// [`in_source_order`](crate::sql::in_source_order). In CSV, lists, structs and maps are written as
+/// JSON text, an empty string as `""`, and NULL as an empty field. In Arrow files, dictionaries are
+/// written as their values, because a file holds one dictionary per column. Run-end encoded columns
+/// of Arrow files are read as plain columns.
 ///
 /// Both forms of JSON are read: one record per line, or a list of records. The first character of a
 /// file decides, unless the option `newline_delimited` does. All files of a table have the same

@@ -97,8 +97,8 @@ const PARQUET_READ_OPTIONS: [&str; 14] = [
     "skip_metadata",
 ];
 
-/// Returns an error for an option of COPY that only readers of Parquet files follow. `names` are the
-/// names of the options, with or without the prefix `format.`.
+/// Returns an error for an option of COPY that only readers of Parquet files follow. `names` are
+/// the names of the options, with or without the prefix `format.`.
 pub(super) fn check_parquet_options(names: &[String]) -> Result<()> {
     let names = names.iter().map(|name| name.strip_prefix("format.").unwrap_or(name));
     let is_read_option = |name: &&str| {

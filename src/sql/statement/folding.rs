@@ -1,6 +1,7 @@
 use datafusion::logical_expr::sqlparser::ast::Ident;
 
-/// Returns a name as DataFusion's planner does: its ASCII letters in lower case, unless it is quoted.
+/// Returns a name as DataFusion's planner does: its ASCII letters in lower case, unless it is
+/// quoted.
 pub(in crate::sql) fn fold_name(name: &Ident) -> String {
     match name.quote_style {
         Some(_) => name.value.clone(),

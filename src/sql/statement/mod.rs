@@ -35,8 +35,9 @@
 //! physical plan           the nodes of `sql::sources` and `sql::exec`
 //! ```
 //!
-//! The drawing names files without their folders. A folder is named after the part of a statement that its files
-//! are for. The files of this folder plan whole statements, or are used by several folders.
+//! The drawing names files without their folders. A folder is named after the part of a statement
+//! that its files are for. The files of this folder plan whole statements, or are used by several
+//! folders.
 
 mod alias_rounds;
 mod by_name;

@@ -14,8 +14,8 @@ use crate::sql::statement::syntax_facts::MOST_DIGITS;
 /// Whether a statement selects columns and literals without aliases from at most one table, with
 /// comparisons in WHERE, and perhaps with LIMIT.
 ///
-/// The rewrites that look up columns and names concern none of these. The walks of the rewrites over
-/// the syntax tree take longer than the rest of the planning of such a statement.
+/// The rewrites that look up columns and names concern none of these. The walks of the rewrites
+/// over the syntax tree take longer than the rest of the planning of such a statement.
 pub(super) fn is_plain(statement: &Statement) -> bool {
     match statement {
         Statement::Statement(inner) => find_plain_select(inner).is_some(),

@@ -59,8 +59,9 @@ macro_rules! with_sql {
 }
 pub(super) use with_sql;
 
-/// Plans a statement, and plans it again if DataFusion has taken columns of outer tables for fields, as `t.a` in
-/// `SELECT (SELECT count(*) FROM u WHERE u.a = t.a) FROM t` if `u` has a column `t`.
+/// Plans a statement, and plans it again if DataFusion has taken columns of outer tables for
+/// fields, as `t.a` in `SELECT (SELECT count(*) FROM u WHERE u.a = t.a) FROM t` if `u` has a column
+/// `t`.
 ///
 /// The names are qualified only for the second plan, because the columns of `u` must be looked up
 /// to qualify them.
@@ -104,7 +105,8 @@ pub(super) async fn plan_named(
     }
 }
 
-/// Rewrites and plans a query, and returns the names of its columns, or `None` if it cannot be planned.
+/// Rewrites and plans a query, and returns the names of its columns, or `None` if it cannot be
+/// planned.
 pub(super) async fn plan_rewritten_names(
     ctx: &SessionContext,
     state: &SessionState,

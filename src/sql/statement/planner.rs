@@ -72,14 +72,18 @@ use crate::sql::workarounds::types::times;
 
 /// Runs one SQL statement.
 ///
-/// This function, or [`parse`] with [`plan`] or [`execute`], is the entry point. DataFusion's `ctx.sql` on
-/// the same session uses the session's functions, operators, formats and rules, but plans the statement as
-/// its parser returns it. It therefore lacks the following, which needs a rewrite before planning:
+/// This function, or [`parse`] with [`plan`] or [`execute`], is the entry point. DataFusion's
+/// `ctx.sql` on the same session uses the session's functions, operators, formats and rules, but
+/// plans the statement as its parser returns it. It therefore lacks the following, which needs a
+/// rewrite before planning:
 ///
-/// * `a IS DISTINCT FROM b AND c` is `(a IS DISTINCT FROM b) AND c`; `ctx.sql` compares `a` with `b AND c`.
-/// * `TIMESTAMP` has microseconds and covers all years; `ctx.sql` plans nanoseconds, which end in 2262.
+/// * `a IS DISTINCT FROM b AND c` is `(a IS DISTINCT FROM b) AND c`; `ctx.sql` compares `a` with
+///   `b AND c`.
+/// * `TIMESTAMP` has microseconds and covers all years; `ctx.sql` plans nanoseconds, which end
+///   in 2262.
 /// * A column that USING or NATURAL merges has a value even in rows that only one table has.
-/// * `t.a` is a column of the table `t`, even next to or within `(SELECT a FROM t)` without an alias.
+/// * `t.a` is a column of the table `t`, even next to or within `(SELECT a FROM t)` without an
+///   alias.
 /// * `t.a` is a column of an outer table `t`, even if an inner table has an integer column `t`.
 /// * `t.s.a` is a field of the column `t.s`; `ctx.sql` also reads it as a column of a table `s`.
 /// * `LIKE`, `ILIKE`, `IN` and functions of scalars apply to the values of lists.
@@ -88,13 +92,15 @@ use crate::sql::workarounds::types::times;
 /// * Clauses that DataFusion's planner ignores (TABLESAMPLE, FOR UPDATE, ..) are errors.
 /// * `FROM t` alone is a query; `ctx.sql` accepts it at the top and in parentheses, not in WITH.
 /// * `x = ANY(list)` is NULL if a NULL among the elements may equal `x`.
-/// * `f(a = 5)` passes a comparison, not an argument `a`; `len(x)` and `length(x)` count list elements.
+/// * `f(a = 5)` passes a comparison, not an argument `a`; `len(x)` and `length(x)` count list
+///   elements.
 /// * Lambdas may contain list literals: `lambda v: [v, 1]`.
 /// * `_file` and `_row` are columns of `.nrt` tables in statements that name them; `*` omits them.
 /// * `SUMMARIZE t` returns a row per column; `FROM ragged_nest('t', 'key')`, `ragged_explode` and
 ///   `ragged_axes` accept a query, table or file; `read_parquet('file')` and the like read files.
 /// * `FETCH FIRST 3 ROWS ONLY` is `LIMIT 3`, and CREATE TEMP TABLE is CREATE TABLE.
-/// * `x[2:]` and `x[:2]` are slices with one bound, with DuckDB's positions: from 1, and the end included.
+/// * `x[2:]` and `x[:2]` are slices with one bound, with DuckDB's positions: from 1, and the end
+///   included.
 /// * `ragged_lookup` and `ragged_bin` read tables, views and files of any format.
 /// * `COPY .. TO 'x' (FORMAT csv, HEADER false)` works as in DuckDB.
 /// * `STORED AS BATCHES (batch 64, ..)` works without the word OPTIONS.
@@ -212,8 +218,8 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
 /// ```
 ///
 /// # Errors
-/// If the statement cannot be planned, or is DDL or a change of the session that fails. Errors that occur
-/// while the rows of a query are computed come from the returned [`DataFrame`].
+/// If the statement cannot be planned, or is DDL or a change of the session that fails. Errors that
+/// occur while the rows of a query are computed come from the returned [`DataFrame`].
 pub async fn execute(ctx: &SessionContext, statement: Statement) -> Result<DataFrame> {
     let (plan, state) = plan_with_state(ctx, statement).await?;
     execute_plan(ctx, plan, state).await
@@ -252,7 +258,8 @@ pub(crate) async fn execute_plan(
     }
     match plan {
         LogicalPlan::Ddl(_) | LogicalPlan::Statement(_) => ctx.execute_logical_plan(plan).await,
-        // `execute_logical_plan` would also return this DataFrame, but copy the session state once more.
+        // `execute_logical_plan` would also return this DataFrame, but copy the session state once
+        // more.
         plan => Ok(DataFrame::new(state, plan)),
     }
 }
@@ -291,15 +298,16 @@ fn analyze_view(state: &SessionState, view: &mut CreateView) -> Result<()> {
 /// ```
 ///
 /// # Errors
-/// Returns the errors of DataFusion's planner. If a list is used as a scalar, they contain a suggestion.
+/// Returns the errors of DataFusion's planner. If a list is used as a scalar, they contain a
+/// suggestion.
 pub async fn plan(ctx: &SessionContext, statement: Statement) -> Result<LogicalPlan> {
     Ok(plan_with_state(ctx, statement).await?.0)
 }
 
 /// Returns the plan of a statement, and the session state with which it was planned.
 ///
-/// DataFusion's planner recurses once per level of the statement and does not check its stack everywhere,
-/// so each step runs on a new stack if little remains.
+/// DataFusion's planner recurses once per level of the statement and does not check its stack
+/// everywhere, so each step runs on a new stack if little remains.
 async fn plan_with_state(
     ctx: &SessionContext,
     statement: Statement,
@@ -393,7 +401,8 @@ impl WrittenStatement {
             keep_view(state, view, &definition, created);
             view.definition = Some(definition);
         }
-        // Drops the types of parameters if one was not inferred, as in `LIMIT $1`; EXECUTE needs none.
+        // Drops the types of parameters if one was not inferred, as in `LIMIT $1`; EXECUTE needs
+        // none.
         if let LogicalPlan::Statement(PlanStatement::Prepare(prepare)) = &mut plan
             && self.lacks_types
             && prepare.input.get_parameter_names()?.len() != prepare.fields.len()
@@ -445,7 +454,8 @@ async fn complete_change(
     Ok(())
 }
 
-/// Gives the columns of CREATE TABLE and CREATE EXTERNAL TABLE the keys and types that Serrate supports.
+/// Gives the columns of CREATE TABLE and CREATE EXTERNAL TABLE the keys and types that Serrate
+/// supports.
 fn adapt_created_columns(state: &SessionState, statement: &mut Statement) {
     match statement {
         Statement::Statement(inner) => {
@@ -465,8 +475,9 @@ fn adapt_created_columns(state: &SessionState, statement: &mut Statement) {
 /// Without this limit, aliases that double in each round would grow without end.
 const ALIAS_ROUNDS: usize = 4;
 
-/// Plans a statement. If this fails because a column is unknown, replaces the aliases that a SELECT uses in later
-/// columns or in WHERE, and plans again: `b` in `SELECT a + 1 AS b, b * 2 AS c FROM t`.
+/// Plans a statement. If this fails because a column is unknown, replaces the aliases that a SELECT
+/// uses in later columns or in WHERE, and plans again: `b` in
+/// `SELECT a + 1 AS b, b * 2 AS c FROM t`.
 ///
 /// Each round replaces the aliases in the SELECTs whose FROM can be planned. A query that reads
 /// another query can be planned only after the aliases of the other query are replaced.

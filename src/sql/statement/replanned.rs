@@ -561,8 +561,9 @@ impl TableProvider for LiveView {
 
     fn get_logical_plan(&self) -> Option<Cow<'_, LogicalPlan>> {
         let plan = self.current_view().logical_plan().clone();
-        // Each reference to the view gets a copy of the plan, so that references do not share rows (see
-        // [`copy_shared_rows`]). A plan that nests subqueries too deeply for a copy is used unchanged.
+        // Each reference to the view gets a copy of the plan, so that references do not share rows
+        // (see [`copy_shared_rows`]). A plan that nests subqueries too deeply for a copy is used
+        // unchanged.
         Some(Cow::Owned(copy_shared_rows(plan.clone()).unwrap_or(plan)))
     }
 

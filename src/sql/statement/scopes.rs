@@ -4,8 +4,8 @@ use crate::sql::statement::folding::fold_name;
 
 /// The WITH clauses of the enclosing queries. Each CTE is represented by a `T`.
 ///
-/// A visitor visits the CTEs of a query in order, before the other clauses. Each CTE sees the earlier ones,
-/// and itself if WITH is RECURSIVE. The query itself sees all of them.
+/// A visitor visits the CTEs of a query in order, before the other clauses. Each CTE sees the
+/// earlier ones, and itself if WITH is RECURSIVE. The query itself sees all of them.
 pub(in crate::sql) struct CteScopes<T>(Vec<CteScope<T>>);
 
 struct CteScope<T> {
@@ -32,7 +32,8 @@ impl<T> CteScopes<T> {
         }
     }
 
-    /// Returns the CTEs that are visible at the visitor's position, those of the outermost query first.
+    /// Returns the CTEs that are visible at the visitor's position, those of the outermost query
+    /// first.
     pub(in crate::sql) fn iter_visible(&self) -> impl Iterator<Item = &T> {
         self.0.iter().flat_map(|scope| {
             let own = usize::from(scope.recursive);

@@ -11,7 +11,8 @@ use crate::sql::statement::columns::unnest_calls::as_unnest;
 use crate::sql::statement::errors::table_clauses::check_factor;
 use crate::sql::statement::syntax_rewriter::rewrite_query;
 
-/// Plans `FROM unnest(..)`, which the DuckDB dialect parses as a table function, and `FROM (FROM t)`.
+/// Plans `FROM unnest(..)`, which the DuckDB dialect parses as a table function, and
+/// `FROM (FROM t)`.
 #[derive(Debug)]
 pub(in crate::sql) struct UnnestPlanner;
 

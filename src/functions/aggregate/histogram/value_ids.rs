@@ -1,4 +1,5 @@
-//! Maps values to ids: integers to their own bits, other values to their index in order of first appearance.
+//! Maps values to ids: integers to their own bits, other values to their index in order of first
+//! appearance.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;

@@ -93,7 +93,8 @@ impl AsOfSource {
         same && self.folder.root() == other.folder.root()
     }
 
-    /// Returns the conditions and columns of the query as expressions over the columns of [`AsofInputs`].
+    /// Returns the conditions and columns of the query as expressions over the columns of
+    /// [`AsofInputs`].
     fn rule(&self) -> Result<AsofRule> {
         let labels = self.labels.schema().fields().len();
         let add =
@@ -187,7 +188,8 @@ impl AsofRule {
             labels = kept.map(|(label, _)| *label).collect();
         }
         let batch = self.projector.project_batch(&self.inputs.build_inputs(rows, &labels)?)?;
-        // The projector may return other column names and nullability, so the batch gets the plan's schema.
+        // The projector may return other column names and nullability, so the batch gets the plan's
+        // schema.
         let options =
             arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         Ok(RecordBatch::try_new_with_options(

@@ -44,8 +44,8 @@ pub(super) struct AsofInputs {
 }
 
 impl AsofInputs {
-    /// Adds the columns that an expression over the table needs, and returns the expression rewritten for
-    /// these columns. The first `labels` columns of the table come from the labels.
+    /// Adds the columns that an expression over the table needs, and returns the expression
+    /// rewritten for these columns. The first `labels` columns of the table come from the labels.
     pub(super) fn add(
         &mut self,
         expression: &Arc<dyn PhysicalExpr>,
@@ -170,8 +170,8 @@ fn take_label(values: &ArrayRef, labels: &[usize], positions: &UInt64Array) -> R
     }
 }
 
-/// Returns the input that replaces a node of an expression. Returns `None` unless the node is a column of the
-/// labels, a list (possibly sliced), or the lengths or counts of such lists.
+/// Returns the input that replaces a node of an expression. Returns `None` unless the node is a
+/// column of the labels, a list (possibly sliced), or the lengths or counts of such lists.
 fn find_input(
     node: &Arc<dyn PhysicalExpr>,
     table: &Schema,
@@ -204,10 +204,9 @@ fn find_input(
     Ok((*field.data_type() == DataType::Int64).then(|| (input(view), field)))
 }
 
-/// Returns the list column that an expression reads, with the steps that select its elements, and the
-/// field of the result.
-/// Returns `None` unless the expression is a list column, or calls over a list column that only
-/// change which elements are read (see [`make_range_step`]).
+/// Returns the list column that an expression reads, with the steps that select its elements, and
+/// the field of the result. Returns `None` unless the expression is a list column, or calls over a
+/// list column that only change which elements are read (see [`make_range_step`]).
 fn match_view(
     node: &Arc<dyn PhysicalExpr>,
     table: &Schema,
@@ -232,8 +231,8 @@ fn match_view(
     Ok(Some((view.add_step(step), node.return_field(table)?)))
 }
 
-/// Returns how a call such as `ragged_head(x, 3)` changes the range of a list, or `None` if it reads
-/// values or its arguments vary by row.
+/// Returns how a call such as `ragged_head(x, 3)` changes the range of a list, or `None` if it
+/// reads values or its arguments vary by row.
 fn make_range_step(part: ListPart, rest: &[Arc<dyn PhysicalExpr>]) -> Option<AsOfViewStep> {
     let outermost = |axis: &Arc<dyn PhysicalExpr>| find_literal_integer(axis) == Some(Some(1));
     match (part, rest) {

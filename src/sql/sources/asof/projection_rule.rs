@@ -59,8 +59,9 @@ fn find_asof_scan(plan: &Arc<dyn ExecutionPlan>) -> Option<&DataSourceExec> {
 
 /// `SELECT * FROM meds_asof('DIR', 'labels/')` returns its rows in any order without this rule.
 ///
-/// Physical optimizer rule, after DataFusion's rules: removes repartitioning of rows of `meds_asof`, because
-/// a merge of partitions would change their order. The scan itself already uses all cores.
+/// Physical optimizer rule, after DataFusion's rules: removes repartitioning of rows of
+/// `meds_asof`, because a merge of partitions would change their order. The scan itself already
+/// uses all cores.
 pub(crate) fn keep_asof_order(
     plan: Arc<dyn ExecutionPlan>,
     _config: &ConfigOptions,

@@ -26,8 +26,9 @@ const ALTERNATIVES: usize = 1 << 12;
 /// means any value.
 type KeyValues = Vec<Option<HashSet<ScalarValue>>>;
 
-/// Returns the keys for which all of `filters` may be true, as one array per key column; `None` for too many
-/// keys, or if the filters allow any value in a key column. The caller must still check the filters.
+/// Returns the keys for which all of `filters` may be true, as one array per key column; `None` for
+/// too many keys, or if the filters allow any value in a key column. The caller must still check
+/// the filters.
 pub(super) fn find_keys(
     filters: &[Expr],
     schema: &SchemaRef,
@@ -134,7 +135,8 @@ fn find_alternatives(filter: &Expr, schema: &SchemaRef) -> Vec<KeyValues> {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
             let (mut left, right) =
                 (find_alternatives(left, schema), find_alternatives(right, schema));
-            // `i = 1 OR i = 2` becomes one alternative, because both conditions are on the same column.
+            // `i = 1 OR i = 2` becomes one alternative, because both conditions are on the same
+            // column.
             if let ([a], [b]) = (left.as_mut_slice(), right.as_slice())
                 && let Some((at, _)) = find_single_column(a)
                 && find_single_column(b).is_some_and(|(other, _)| other == at)
@@ -200,8 +202,8 @@ fn find_key_column(expr: &Expr, schema: &SchemaRef) -> Option<usize> {
     }
 }
 
-/// Converts a literal to the type of key column `at`. Returns `Some(None)` for NULL, which equals no key, and
-/// `None` if keys may equal the literal but it cannot be converted.
+/// Converts a literal to the type of key column `at`. Returns `Some(None)` for NULL, which equals
+/// no key, and `None` if keys may equal the literal but it cannot be converted.
 fn find_stored_literal(
     value: &ScalarValue,
     at: usize,

@@ -84,7 +84,8 @@ impl DataSink for ChangeSink {
         let latest = self.latest.clone();
         let (runtime, context) = (Handle::current(), Arc::clone(context));
         write_unless_cancelled(data, move |batches, is_cancelled| {
-            // Collects all rows before the file is locked, because the query may read the same file.
+            // Collects all rows before the file is locked, because the query may read the same
+            // file.
             let rows =
                 collect_rows(batches, &make_nullable_schema(&schema), "the change of a DOK file")?;
             let (version, count) = keyed::change_file(&path, is_cancelled, |before| {
@@ -103,7 +104,8 @@ impl DataSink for ChangeSink {
     }
 }
 
-/// Returns the schema with nullable columns, so that the error of the sink for a NULL can name the row.
+/// Returns the schema with nullable columns, so that the error of the sink for a NULL can name the
+/// row.
 pub(super) fn make_nullable_schema(schema: &SchemaRef) -> SchemaRef {
     let fields = schema.fields().iter().map(|f| f.as_ref().clone().with_nullable(true));
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))

@@ -28,8 +28,8 @@ pub(crate) type DokFormatFactory = WrittenFactory<DokFormat>;
 
 /// Sparse tensors and dictionaries as a target of COPY.
 ///
-/// Without `keys`, all columns but the last are axes of a tensor, with integers from 0, and the last is
-/// the value. The names of columns are stored. Options:
+/// Without `keys`, all columns but the last are axes of a tensor, with integers from 0, and the
+/// last is the value. The names of columns are stored. Options:
 ///
 /// | option | |
 /// |---|---|
@@ -38,8 +38,8 @@ pub(crate) type DokFormatFactory = WrittenFactory<DokFormat>;
 /// | `duplicates` | rows with the same keys: `'error'` (the default), `'last'` or `'sum'` |
 /// | `overwrite` | whether an existing file is replaced |
 ///
-/// An index that is negative or outside the shape, and NULL in any column, is an error that names the
-/// row. A zero value is not an entry of a tensor.
+/// An index that is negative or outside the shape, and NULL in any column, is an error that names
+/// the row. A zero value is not an entry of a tensor.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DokFormat {
     options: DokOptions,

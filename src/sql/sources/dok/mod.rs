@@ -1,4 +1,5 @@
-//! Files of sparse tensors and dictionaries: tables, changes, COPY, and look-ups by the name of a table.
+//! Files of sparse tensors and dictionaries: tables, changes, COPY, and look-ups by the name of a
+//! table.
 
 mod candidate_keys;
 mod change;
@@ -109,7 +110,8 @@ impl DokTable {
         let duplicates = duplicates.unwrap_or(Some(DuplicateEntries::Last));
         let latest = LatestVersion::default();
         latest.set(version);
-        // Entries are never NULL. The schema allows NULL so that the error of an INSERT can name the row.
+        // Entries are never NULL. The schema allows NULL so that the error of an INSERT can name
+        // the row.
         let schema = make_nullable_schema(&schema);
         Self { path, schema, duplicates, latest }
     }
@@ -225,7 +227,8 @@ impl DokTable {
     }
 }
 
-/// Returns the table of a path in FROM if the file is a sparse tensor or a dictionary, otherwise `None`.
+/// Returns the table of a path in FROM if the file is a sparse tensor or a dictionary, otherwise
+/// `None`.
 pub(in crate::sql) async fn open_path(url: &str) -> Result<Option<Arc<dyn TableProvider>>> {
     let Some(path) = options::find_local_file(url).ok().filter(|_| url.ends_with(".safetensors"))
     else {

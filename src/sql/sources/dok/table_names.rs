@@ -34,7 +34,8 @@ impl SessionTables {
             )
         }
         let first = read_catalogs(&ctx.state());
-        // The session owns the functions, so each function holds only a weak reference to the session.
+        // The session owns the functions, so each function holds only a weak reference to the
+        // session.
         let session = ctx.state_weak_ref();
         Self(Arc::new(move || match session.upgrade() {
             Some(state) => read_catalogs(&state.read()),
@@ -53,7 +54,8 @@ impl TableNames for SessionTables {
         if !schema.table_names().iter().any(|n| **n == *named.table) {
             return Ok(None);
         }
-        // The look-up of a registered table does not wait for I/O, so `now_or_never` returns its result.
+        // The look-up of a registered table does not wait for I/O, so `now_or_never` returns its
+        // result.
         let Some(table) = schema.table(&named.table).now_or_never() else { return Ok(None) };
         let Some(table) = table? else { return Ok(None) };
         let table: &dyn TableProvider = table.as_ref();
@@ -66,9 +68,9 @@ impl TableNames for SessionTables {
     }
 }
 
-/// Registers the names of the session's tables for `dok_get('m', ..)` and `dok_contains('m', ..)`. Without
-/// this, both functions accept only paths. [`session`](crate::sql::session()) calls this function after
-/// [`register_functions`](crate::sql::register_functions).
+/// Registers the names of the session's tables for `dok_get('m', ..)` and `dok_contains('m', ..)`.
+/// Without this, both functions accept only paths. [`session`](crate::sql::session()) calls this
+/// function after [`register_functions`](crate::sql::register_functions).
 pub(crate) fn register_dok_names(ctx: &SessionContext) {
     let names: Arc<dyn TableNames> = Arc::new(SessionTables::from_context(ctx));
     for function in crate::functions::build_lookup_functions(&names) {

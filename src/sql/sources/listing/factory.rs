@@ -276,8 +276,7 @@ fn list_fields(field: &FieldRef) -> Fields {
 }
 
 /// Returns the names and types of the columns in PARTITIONED BY. A column that the statement does
-/// not declare is an error.
-/// Returns an error if PARTITIONED BY names a column twice.
+/// not declare is an error. Returns an error if PARTITIONED BY names a column twice.
 fn check_folder_names(command: &CreateExternalTable) -> Result<()> {
     match find_repeated(&command.table_partition_cols) {
         None => Ok(()),

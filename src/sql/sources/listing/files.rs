@@ -32,8 +32,9 @@ const PATTERNS: MatchOptions = MatchOptions {
 
 /// The paths of a table, each a file, a folder or a pattern.
 ///
-/// DataFusion 55 lists files differently: its patterns ignore folders named `key=value`, `*` also matches
-/// `/`, and extensions are case-sensitive. It skips files without an error, so their rows are missing.
+/// DataFusion 55 lists files differently: its patterns ignore folders named `key=value`, `*` also
+/// matches `/`, and extensions are case-sensitive. It skips files without an error, so their rows
+/// are missing.
 #[derive(Clone, Debug)]
 pub(in crate::sql) struct FileSet {
     paths: Vec<ListingTableUrl>,
@@ -60,8 +61,8 @@ impl FileSet {
     /// before `10.csv`. A file that two paths name appears once.
     ///
     /// # Errors
-    /// If a folder has files of the table's format that the table skips because of their compression
-    /// or extension.
+    /// If a folder has files of the table's format that the table skips because of their
+    /// compression or extension.
     pub(in crate::sql) async fn list_files(&self, state: &dyn Session) -> Result<Vec<ListedFile>> {
         let parallel = state.config_options().execution.meta_fetch_concurrency.get();
         let mut lists = Vec::with_capacity(self.paths.len());
@@ -179,8 +180,8 @@ impl FileSet {
     }
 }
 
-/// Lists the symbolic links to missing files below a local path that are not hidden. An object store
-/// omits them.
+/// Lists the symbolic links to missing files below a local path that are not hidden. An object
+/// store omits them.
 async fn list_broken_links(path: &ListingTableUrl) -> Result<Vec<ObjectMeta>> {
     let Ok(folder) = path.get_url().to_file_path() else { return Ok(Vec::new()) };
     if path.scheme() != "file" {

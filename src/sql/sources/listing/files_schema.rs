@@ -16,8 +16,8 @@ const TYPED: [&str; 2] = ["arrow", "parquet"];
 #[derive(Clone, Debug)]
 pub(in crate::sql) struct FilesSchema {
     pub(in crate::sql) schema: SchemaRef,
-    /// Whether a file may have a field that is not nullable in a nullable struct. Readers of Parquet return arbitrary
-    /// values for such a field where the struct is NULL.
+    /// Whether a file may have a field that is not nullable in a nullable struct. Readers of
+    /// Parquet return arbitrary values for such a field where the struct is NULL.
     pub(in crate::sql) has_required_fields: bool,
 }
 
@@ -76,7 +76,8 @@ pub(in crate::sql) async fn infer_schema(
         .await?;
     let schema = match merge_schemas(&objects, &schemas, merge_fields) {
         Ok(schema) => schema,
-        // The format itself may unite types that differ only in their layout, such as Utf8 and LargeUtf8.
+        // The format itself may unite types that differ only in their layout, such as Utf8 and
+        // LargeUtf8.
         Err(e) => format.infer_schema(state, store, &objects).await.map_err(|_| e)?,
     };
     Ok(FilesSchema::from_files(schema, &schemas))

@@ -40,7 +40,8 @@ pub(in crate::sql) fn split_folders(
     (Arc::new(in_files), folders)
 }
 
-/// Returns the names of the partition columns, outermost first: the `name` of each folder `name=value`.
+/// Returns the names of the partition columns, outermost first: the `name` of each folder
+/// `name=value`.
 ///
 /// # Errors
 /// If the files do not all have the same partition columns, or a name appears twice in a path.

@@ -16,8 +16,8 @@ const TEXTS: [&str; 4] = ["csv", "json", "jsonl", "ndjson"];
 
 const COMPRESSION: &str = "format.compression";
 
-/// Returns the common kind of all files, or `None` if there are no files. If `only_data` is true, files that
-/// are not of a data format are ignored.
+/// Returns the common kind of all files, or `None` if there are no files. If `only_data` is true,
+/// files that are not of a data format are ignored.
 ///
 /// # Errors
 /// If the files are of several kinds, because a table reads only one.

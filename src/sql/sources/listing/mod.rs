@@ -88,7 +88,8 @@ impl FilesTable {
         self
     }
 
-    /// Sets the columns in the order in which the statement declares them; none if it declares none.
+    /// Sets the columns in the order in which the statement declares them; none if it declares
+    /// none.
     fn with_declared_order(mut self, declared: Vec<String>) -> Self {
         let returned = self.schema.fields().iter().map(|field| field.name());
         if !declared.is_empty() && !declared.iter().eq(returned) {

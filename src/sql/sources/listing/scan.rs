@@ -283,7 +283,8 @@ fn group_files(
             return (grouped, true);
         }
     }
-    // `FileGroup::split_files` would sort by the names as text, so `10.csv` would come before `9.csv`.
+    // `FileGroup::split_files` would sort by the names as text, so `10.csv` would come before
+    // `9.csv`.
     let size = files.len().div_ceil(partitions).max(1);
     let groups = files.into_inner();
     (groups.chunks(size).map(|chunk| FileGroup::new(chunk.to_vec())).collect(), false)

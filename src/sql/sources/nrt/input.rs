@@ -53,8 +53,8 @@ pub(super) struct KnownFile {
 }
 
 impl KnownFile {
-    /// Returns what the cache knows of this version of a local file, or opens the file. A file whose
-    /// next change might not change its stamp is not cached.
+    /// Returns what the cache knows of this version of a local file, or opens the file. A file
+    /// whose next change might not change its stamp is not cached.
     pub(super) async fn read_cached(
         store: &Arc<dyn ObjectStore>,
         meta: &ObjectMeta,
@@ -136,7 +136,8 @@ impl HeaderCache {
     }
 }
 
-/// Counts of all reads so far: the bytes read (or accessed, if mapped), and the requests (0 if local).
+/// Counts of all reads so far: the bytes read (or accessed, if mapped), and the requests (0 if
+/// local).
 pub(super) struct ReadCounts {
     pub(super) bytes: u64,
     pub(super) requests: u64,
@@ -153,8 +154,9 @@ pub(super) enum NrtInput {
 }
 
 impl NrtInput {
-    /// Opens a file of an object store. One request returns the handle of a local file or the header of a
-    /// remote file; a header in the cache `headers` needs no request. Errors show a remote file as `name`.
+    /// Opens a file of an object store. One request returns the handle of a local file or the
+    /// header of a remote file; a header in the cache `headers` needs no request. Errors show a
+    /// remote file as `name`.
     pub(super) async fn open(
         store: &Arc<dyn ObjectStore>,
         meta: &ObjectMeta,
@@ -230,7 +232,8 @@ impl NrtInput {
         }
     }
 
-    /// Whether the file is in a remote object store, so that its data must be fetched before it is read.
+    /// Whether the file is in a remote object store, so that its data must be fetched before it is
+    /// read.
     pub(super) fn is_remote(&self) -> bool {
         matches!(self, Self::Object(_))
     }

@@ -86,8 +86,8 @@ impl FileFormatFactory for NrtFormatFactory {
 ///   `serrate.leaf_batch_size` leaves (innermost list elements).
 /// * NaN is read as NULL unless `serrate.nrt_nan` says otherwise.
 /// * COPY writes one file, completely or not at all, in source order; see
-///   [`in_source_order`](crate::sql::in_source_order). `OPTIONS (overwrite true)` replaces an existing
-///   file, `OPTIONS (plain true)` omits `subject_id`.
+///   [`in_source_order`](crate::sql::in_source_order). `OPTIONS (overwrite true)` replaces an
+///   existing file, `OPTIONS (plain true)` omits `subject_id`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NrtFormat {
     options: SerrateOptions,

@@ -33,7 +33,8 @@ use super::scan_columns::ScanColumns;
 use crate::config::{NrtNan, SerrateOptions};
 use crate::sql::base::measured_lists::find_measured_columns;
 
-/// A scan of `.nrt` files, with its columns, its conditions, and the settings of the session at planning.
+/// A scan of `.nrt` files, with its columns, its conditions, and the settings of the session at
+/// planning.
 #[derive(Clone)]
 pub(in crate::sql) struct NrtSource {
     schema: TableSchema,
@@ -192,7 +193,8 @@ impl NrtOpener {
         let columns = self.table.table_partition_cols().iter().zip(&file.partition_values);
         let mut constants: HashMap<String, ScalarValue> =
             columns.map(|(field, value)| (field.name().clone(), value.clone())).collect();
-        // A numeric column `_file` is a column stored in the files, and not the column of file names.
+        // A numeric column `_file` is a column stored in the files, and not the column of file
+        // names.
         if let Ok(field) = self.table.file_schema().field_with_name(FILE)
             && field.data_type().is_string()
         {
@@ -254,8 +256,8 @@ impl FileOpener for NrtOpener {
     }
 }
 
-/// Returns the rows that correspond to the byte range `start..end` of a file of `size` bytes. Row `r` of
-/// `rows` belongs to the range that contains byte `floor(r * size / rows)`.
+/// Returns the rows that correspond to the byte range `start..end` of a file of `size` bytes. Row
+/// `r` of `rows` belongs to the range that contains byte `floor(r * size / rows)`.
 fn find_rows_of_range(start: i64, end: i64, size: u64, rows: usize) -> Range<usize> {
     let first = |byte: i64| {
         // The first r with r * size / rows >= byte is ceil(byte * rows / size).

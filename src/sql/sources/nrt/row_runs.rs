@@ -48,8 +48,8 @@ pub(in crate::sql) fn take_first_rows(runs: Vec<Range<usize>>, rows: usize) -> V
     out
 }
 
-/// Returns the rows of the ranges `spans` whose bit in `bits` is true. The first bit belongs to the first row
-/// of the first range, and there are no bits for rows between the ranges.
+/// Returns the rows of the ranges `spans` whose bit in `bits` is true. The first bit belongs to the
+/// first row of the first range, and there are no bits for rows between the ranges.
 pub(in crate::sql) fn find_selected_runs(
     spans: &[Range<usize>],
     bits: &BooleanArray,
@@ -69,8 +69,8 @@ pub(in crate::sql) fn find_selected_runs(
     out
 }
 
-/// Returns a mask with one bit per row of the row ranges `spans`, which is set if the row is also in `runs`.
-/// Each range of `runs` lies within one of `spans`.
+/// Returns a mask with one bit per row of the row ranges `spans`, which is set if the row is also
+/// in `runs`. Each range of `runs` lies within one of `spans`.
 pub(in crate::sql) fn mask_runs(spans: &[Range<usize>], runs: &[Range<usize>]) -> BooleanArray {
     let mut bits = BooleanBufferBuilder::new(count_run_rows(spans));
     let mut runs = runs.iter().peekable();

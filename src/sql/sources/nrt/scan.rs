@@ -38,7 +38,8 @@ const CHOICE_GAP: usize = 1 << 10;
 /// fewer are left.
 const FLAT_ROWS: usize = 1 << 17;
 
-/// Number of parts of a remote file that are fetched in advance. The rows of a part are fetched together.
+/// Number of parts of a remote file that are fetched in advance. The rows of a part are fetched
+/// together.
 const READ_AHEAD: usize = 2;
 
 type RowRuns = Vec<Range<usize>>;
@@ -290,7 +291,8 @@ impl NrtScan {
         Ok(group)
     }
 
-    /// Runs `f`. If reads of the file may block on the disk, `f` runs on a thread for blocking work.
+    /// Runs `f`. If reads of the file may block on the disk, `f` runs on a thread for blocking
+    /// work.
     async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         f: impl FnOnce(&Self) -> Result<T> + Send + 'static,

@@ -52,8 +52,9 @@ pub(super) struct ScanColumns {
 }
 
 impl ScanColumns {
-    /// Maps the columns of the table's `schema` to the file. `constants` are the columns with one value in
-    /// the whole file, and `lengths` names the columns that are needed only for the lengths of their lists.
+    /// Maps the columns of the table's `schema` to the file. `constants` are the columns with one
+    /// value in the whole file, and `lengths` names the columns that are needed only for the
+    /// lengths of their lists.
     pub(super) fn try_new(
         input: &NrtInput,
         schema: SchemaRef,

@@ -1,8 +1,9 @@
 //! Removes from Parquet footers those statistics by which conditions, joins and TopK would skip row
 //! groups with matching rows, and the logical type of intervals.
 //!
-//! * Statistics of floats: in Serrate's SQL, NaN equals NaN and is greater than any number, and 0.0 equals -0.0.
-//!   Statistics omit NaN, though, and Bloom filters distinguish the zeros. Files do not record the number of NaN.
+//! * Statistics of floats: in Serrate's SQL, NaN equals NaN and is greater than any number, and 0.0
+//!   equals -0.0. Statistics omit NaN, though, and Bloom filters distinguish the zeros. Files do
+//!   not record the number of NaN.
 //! * Statistics without a number of nulls, which is optional in the format: DataFusion 55 takes a
 //!   missing number for 0, so that `WHERE a IS NULL` has no rows:
 //!   <https://github.com/apache/datafusion/issues/25239>. This part is obsolete once the test

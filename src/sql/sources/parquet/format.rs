@@ -438,8 +438,9 @@ async fn check_footer(
     }
 }
 
-/// Declares items of fixed-size lists nullable if a struct around the list may be NULL. Below such a
-/// NULL, Arrow's reader returns NULL items even if the file declares them required, so sorts fail.
+/// Declares items of fixed-size lists nullable if a struct around the list may be NULL. Below such
+/// a NULL, Arrow's reader returns NULL items even if the file declares them required, so sorts
+/// fail.
 fn with_nullable_items(schema: &SchemaRef) -> SchemaRef {
     let fields: Fields = schema.fields().iter().map(|field| declare_items(field, false)).collect();
     match fields == *schema.fields() {

@@ -1,4 +1,5 @@
-//! Parquet: files as tables, COPY to them, and a scan that decodes list columns with Serrate's decoder.
+//! Parquet: files as tables, COPY to them, and a scan that decodes list columns with Serrate's
+//! decoder.
 
 mod footers;
 mod format;

@@ -1,6 +1,8 @@
-//! Supports `COLUMNS(*)` and `COLUMNS('pattern')` in SELECT, also within expressions, and `s.*` of a struct, as in DuckDB.
+//! Supports `COLUMNS(*)` and `COLUMNS('pattern')` in SELECT, also within expressions, and `s.*` of
+//! a struct, as in DuckDB.
 //!
-//! The columns are known only after planning, so the tables of such a SELECT are planned alone first.
+//! The columns are known only after planning, so the tables of such a SELECT are planned alone
+//! first.
 
 use std::ops::ControlFlow;
 
@@ -31,7 +33,8 @@ type TableColumn = (Option<TableReference>, String, DataType);
 /// that it stands for.
 ///
 /// # Errors
-/// If a pattern is not a regular expression, or matches no column, or if several columns would get one alias.
+/// If a pattern is not a regular expression, or matches no column, or if several columns would get
+/// one alias.
 pub(in crate::sql) async fn write_out<S: VisitMut>(
     state: &SessionState,
     statement: &mut S,

@@ -125,8 +125,9 @@ fn is_plain(join: &JoinOperator) -> bool {
     )
 }
 
-/// Rewrites `LATERAL (VALUES (a.x), ..)` to a UNION ALL, because DataFusion plans no outer columns in VALUES.
-/// Within a subquery in an expression, the columns of `(VALUES (a.x), ..)` in FROM are outer columns even without LATERAL.
+/// Rewrites `LATERAL (VALUES (a.x), ..)` to a UNION ALL, because DataFusion plans no outer columns
+/// in VALUES. Within a subquery in an expression, the columns of `(VALUES (a.x), ..)` in FROM are
+/// outer columns even without LATERAL.
 pub(in crate::sql) fn select_values(table: &mut TableFactor) -> Result<()> {
     match table {
         TableFactor::Derived { subquery, .. } => select_rows(&mut subquery.body, has_columns),
@@ -134,7 +135,8 @@ pub(in crate::sql) fn select_values(table: &mut TableFactor) -> Result<()> {
     }
 }
 
-/// Rewrites `VALUES ((SELECT ..)), ..` to a UNION ALL, because DataFusion runs no subqueries in VALUES.
+/// Rewrites `VALUES ((SELECT ..)), ..` to a UNION ALL, because DataFusion runs no subqueries in
+/// VALUES.
 pub(in crate::sql) fn select_queries_in_values(query: &mut Query) -> Result<()> {
     select_rows(&mut query.body, |values| {
         values.rows.iter().flat_map(|row| row.iter()).any(has_query)
@@ -214,7 +216,8 @@ pub(in crate::sql) fn table_name(table: &TableFactor) -> Option<&Ident> {
 }
 
 /// Rewrites `LATERAL (query) x`, if the query contains subqueries, to
-/// `LATERAL (SELECT * FROM (query) AS __serrate_lateral) x`, which the rule for LATERAL joins recognizes.
+/// `LATERAL (SELECT * FROM (query) AS __serrate_lateral) x`, which the rule for LATERAL joins
+/// recognizes.
 pub(in crate::sql) fn mark_query(table: &mut TableFactor) -> Result<()> {
     let TableFactor::Derived { lateral: true, subquery, alias: Some(_), .. } = table else {
         return Ok(());

@@ -305,8 +305,8 @@ impl Visitor for TableCollector {
     }
 }
 
-/// Second pass over a statement: marks each table whose `_file` or `_row` a SELECT uses, so that planning
-/// adds these columns to the table, and excludes them from the `*` of the SELECT.
+/// Second pass over a statement: marks each table whose `_file` or `_row` a SELECT uses, so that
+/// planning adds these columns to the table, and excludes them from the `*` of the SELECT.
 struct PositionMarker<'a> {
     offered: &'a HashMap<ObjectName, Vec<&'static str>>,
     scopes: CteScopes<String>,

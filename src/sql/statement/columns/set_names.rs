@@ -19,7 +19,8 @@ use crate::sql::statement::expressions::expr_rewrites::complete_slices;
 /// copies the expression, and copying a very deep expression overflows the stack.
 const LONGEST_NAME: usize = 1_000;
 
-/// Renames the second of two columns with the same name within an input of UNION, EXCEPT or INTERSECT.
+/// Renames the second of two columns with the same name within an input of UNION, EXCEPT or
+/// INTERSECT.
 ///
 /// Set operations match columns by position, but DataFusion finds columns by name, and would
 /// confuse two with the same name. This workaround is obsolete once the test
@@ -120,7 +121,8 @@ fn name_input(input: &mut SetExpr, ordered: &HashSet<String>) {
     match input {
         SetExpr::Select(select) => name_columns(select, ordered),
         SetExpr::Query(query) => name_input(query.body.as_mut(), ordered),
-        // A nested set operation stays unchanged here. The visitor renames its inputs when it reaches them.
+        // A nested set operation stays unchanged here. The visitor renames its inputs when it
+        // reaches them.
         _ => {}
     }
 }
@@ -170,9 +172,9 @@ pub(in crate::sql) fn add_identifiers<V: Visit>(node: &V, names: &mut HashSet<St
     });
 }
 
-/// Gives aliases to columns of a SELECT to which DataFusion would give the same name, which is an error:
-/// subqueries (`<subquery>`), and expressions that differ only in casts, omitted bounds of slices and aliases
-/// of functions (the second becomes `x_1`).
+/// Gives aliases to columns of a SELECT to which DataFusion would give the same name, which is an
+/// error: subqueries (`<subquery>`), and expressions that differ only in casts, omitted bounds of
+/// slices and aliases of functions (the second becomes `x_1`).
 ///
 /// `ordered` are the identifiers in ORDER BY of the query, which the aliases avoid.
 pub(in crate::sql) fn name_repeated(select: &mut Select, ordered: &HashSet<String>) {
@@ -189,7 +191,8 @@ pub(in crate::sql) fn name_repeated(select: &mut Select, ordered: &HashSet<Strin
         Expr::CompoundIdentifier(parts) if one_table && parts.len() == 2 => {
             parts.last().map(plain).unwrap_or_default()
         }
-        // The planner treats `//` and `/` as the same operator, so `a // b` and `a / b` get the same name.
+        // The planner treats `//` and `/` as the same operator, so `a // b` and `a / b` get the
+        // same name.
         other => other.to_string().replace(" // ", " / "),
     };
     let key = |expr: &Expr| {
@@ -245,7 +248,8 @@ fn find_queries_of_used_names(select: &Select) -> Vec<usize> {
     used.extend(select.projection.iter().filter_map(|item| match item {
         SelectItem::UnnamedExpr(Expr::Identifier(name)) => Some(lower(name)),
         SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => parts.last().map(lower),
-        // The planner names the column of an expression after its text. Subqueries are compared below.
+        // The planner names the column of an expression after its text. Subqueries are compared
+        // below.
         SelectItem::UnnamedExpr(e) if !matches!(e, Expr::Subquery(_)) => {
             Some(e.to_string().to_lowercase())
         }

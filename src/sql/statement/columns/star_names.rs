@@ -87,7 +87,8 @@ enum KnownNames {
     Columns(Option<Vec<String>>),
 }
 
-/// Visitor of queries with stars: collects them in a first pass and renames columns in a second one.
+/// Visitor of queries with stars: collects them in a first pass and renames columns in a second
+/// one.
 struct StarVisitor {
     scopes: CteScopes<Cte>,
     /// The identifiers in ORDER BY of each query around the visitor's position.
@@ -154,7 +155,8 @@ impl StarVisitor {
         }
     }
 
-    /// Returns a query of a SELECT or set operation with the visible CTEs, or `None` if it cannot be built.
+    /// Returns a query of a SELECT or set operation with the visible CTEs, or `None` if it cannot
+    /// be built.
     fn build_query(&self, body: SetExpr) -> Option<Query> {
         let mut query = parse_query("SELECT 1").ok()?;
         *query.body = body;

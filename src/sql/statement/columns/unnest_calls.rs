@@ -16,7 +16,8 @@ use crate::sql::statement::expressions::predicates::call_function;
 /// `None` for any other table.
 pub(in crate::sql) fn as_unnest(relation: &TableFactor) -> Option<TableFactor> {
     let (name, args, alias, with_ordinality) = match relation {
-        // A call with a clause such as TABLESAMPLE does not match, so that an error can name the clause.
+        // A call with a clause such as TABLESAMPLE does not match, so that an error can name the
+        // clause.
         TableFactor::Table {
             name,
             alias,

@@ -116,7 +116,8 @@ fn nest_query(query: Query) -> Query {
     }
 }
 
-/// Replaces the alias of the table of a DELETE with the name of the table. DataFusion does not resolve this alias.
+/// Replaces the alias of the table of a DELETE with the name of the table. DataFusion does not
+/// resolve this alias.
 fn drop_alias(delete: &mut Delete) -> Result<()> {
     let (FromTable::WithFromKeyword(tables) | FromTable::WithoutKeyword(tables)) = &mut delete.from;
     let [table] = tables.as_mut_slice() else { return Ok(()) };

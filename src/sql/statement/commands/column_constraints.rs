@@ -95,8 +95,8 @@ fn refuse_field(name: &str) -> Result<()> {
 
 /// Removes UNIQUE from columns that may be NULL.
 ///
-/// NULL may occur several times in a unique column. DataFusion 55 still takes the column for a key of the rows, so
-/// DISTINCT and GROUP BY return a NULL several times:
+/// NULL may occur several times in a unique column. DataFusion 55 still takes the column for a key
+/// of the rows, so DISTINCT and GROUP BY return a NULL several times:
 /// <https://github.com/apache/datafusion/issues/23820>. Removing UNIQUE affects only speed.
 pub(in crate::sql) fn drop_nullable_keys(
     columns: &mut [ColumnDef],

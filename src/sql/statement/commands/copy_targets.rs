@@ -157,8 +157,8 @@ pub(in crate::sql::statement) fn check_format(
     plan_err!("the format {format} is unknown; {accepts} {}", list_known_formats(state))
 }
 
-/// Returns an error if COPY writes one file and its name has the extension of another format: a reader
-/// chooses the format by the extension.
+/// Returns an error if COPY writes one file and its name has the extension of another format: a
+/// reader chooses the format by the extension.
 pub(in crate::sql::statement) fn check_extension(
     copy: &CopyToStatement,
     format: &str,

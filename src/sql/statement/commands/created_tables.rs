@@ -75,9 +75,9 @@ impl CreatedFromQuery {
 /// that it returned.
 ///
 /// DataFusion 55 optimizes the query twice before it runs it. The second optimization breaks some
-/// plans: the schemas of the inputs of a UNION ALL without columns then differ, and
-/// `string_agg` loses its ORDER BY keys. This workaround is obsolete once the test `stock_created_tables_are_still_optimized_twice`
-/// fails.
+/// plans: the schemas of the inputs of a UNION ALL without columns then differ, and `string_agg`
+/// loses its ORDER BY keys. This workaround is obsolete once the test
+/// `stock_created_tables_are_still_optimized_twice` fails.
 pub(in crate::sql::statement) async fn compute_rows(
     ctx: &SessionContext,
     state: &SessionState,

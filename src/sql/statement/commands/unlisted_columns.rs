@@ -6,13 +6,14 @@ use datafusion::prelude::SessionContext;
 use crate::sql::sources::listing::FilesTable;
 use crate::sql::statement::columns::position_columns::to_table_reference;
 
-/// Returns an error for an INSERT without a list of columns into a table over files that returns its
-/// columns in another order than the statement declares them. A table returns its partition columns
-/// last.
+/// Returns an error for an INSERT without a list of columns into a table over files that returns
+/// its columns in another order than the statement declares them. A table returns its partition
+/// columns last.
 ///
-/// After `CREATE EXTERNAL TABLE t (k INT, x INT) .. PARTITIONED BY (k)`, DataFusion inserts the 1 of
-/// `INSERT INTO t VALUES (1, 10)` into `x`. In the declared order, however, `INSERT INTO t SELECT *
-/// FROM t` would exchange the columns.
+/// After `CREATE EXTERNAL TABLE t (k INT, x INT) .. PARTITIONED BY
+/// (k)`, DataFusion inserts the 1 of `INSERT INTO t VALUES
+/// (1, 10)` into `x`. In the declared order, however, `INSERT INTO t SELECT * FROM t` would
+/// exchange the columns.
 pub(in crate::sql) async fn refuse_unlisted_columns(
     ctx: &SessionContext,
     insert: &Insert,

@@ -266,8 +266,8 @@ fn to_sql_decimal(t: &DataType) -> Option<(SqlType, f64)> {
 }
 
 /// Whether an expression is the literal of a number that DataFusion plans as a double, such as
-/// `-1.5`, and not beyond `largest`. A cast of a literal beyond it is an error when the statement is
-/// planned, also if no row is written.
+/// `-1.5`, and not beyond `largest`. A cast of a literal beyond it is an error when the statement
+/// is planned, also if no row is written.
 fn is_fraction(e: &Expr, largest: f64) -> bool {
     match e {
         Expr::Value(value) => match &value.value {

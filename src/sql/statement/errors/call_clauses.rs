@@ -48,8 +48,8 @@ fn find_plain_name(call: &Function) -> Option<String> {
     part.as_ident().map(fold_name)
 }
 
-/// Returns an error for `to_char(t, 'YYYY-MM')`, a format of PostgreSQL: DataFusion reads the directives
-/// of strftime, and would return the format itself.
+/// Returns an error for `to_char(t, 'YYYY-MM')`, a format of PostgreSQL: DataFusion reads the
+/// directives of strftime, and would return the format itself.
 fn check_time_format(name: &str, call: &Function) -> Result<()> {
     let FunctionArguments::List(list) = &call.args else { return Ok(()) };
     let [_, FunctionArg::Unnamed(FunctionArgExpr::Expr(format))] = list.args.as_slice() else {
@@ -177,8 +177,8 @@ pub(in crate::sql) fn check_ordered_values(expr: &Expr) -> Result<()> {
     check_quantiles(&name, call)
 }
 
-/// Returns an error for `mode() WITHIN GROUP (ORDER BY x DESC)`, because `mode` returns the least of
-/// several most frequent values, whatever the order.
+/// Returns an error for `mode() WITHIN GROUP (ORDER BY x DESC)`, because `mode` returns the least
+/// of several most frequent values, whatever the order.
 fn check_mode(name: &str, call: &Function) -> Result<()> {
     match call.within_group.as_slice() {
         [key] if name == "mode" && key.options.asc == Some(false) => Err(refuse_clause(format!(
@@ -258,8 +258,8 @@ fn is_no_quantile(e: &Expr) -> bool {
     }
 }
 
-/// Returns an error for clauses of aggregates and window functions, which the planner ignores in calls of scalar
-/// functions.
+/// Returns an error for clauses of aggregates and window functions, which the planner ignores in
+/// calls of scalar functions.
 fn check_scalar_call(state: &SessionState, name: &str, call: &Function) -> Result<()> {
     let scalar = ScalarCall { name, kind: FunctionKind::from_name(name) };
     if call.filter.is_some() && !(takes_filter(name) && plans_predicates(state.expr_planners())) {

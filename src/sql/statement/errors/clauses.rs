@@ -1,4 +1,5 @@
-//! Rejects clauses that the parser accepts and DataFusion's planner ignores, and suggests an alternative.
+//! Rejects clauses that the parser accepts and DataFusion's planner ignores, and suggests an
+//! alternative.
 //!
 //! The planner ignores parts of some syntax trees. For example, it reads a whole table instead of a
 //! sample. Clauses that the planner itself rejects are checked here only if the planner's error
@@ -129,7 +130,8 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
         SqlStatement::CreateView(view) => check_view(view),
         SqlStatement::Drop { object_type, cascade, restrict, purge, temporary, table, .. } => {
             let other = [
-                // The planner supports CASCADE only in DROP SCHEMA and ignores it in other statements.
+                // The planner supports CASCADE only in DROP SCHEMA and ignores it in other
+                // statements.
                 ("CASCADE", *cascade && *object_type != ObjectType::Schema),
                 ("RESTRICT", *restrict),
                 ("PURGE", *purge),

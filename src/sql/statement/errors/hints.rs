@@ -78,8 +78,8 @@ const TYPES: [(&str, &str); 21] = [
     ("BLOB", "BYTEA for the bytes of a string without escapes, or a literal such as x'41'"),
 ];
 
-/// Starts of DataFusion's messages about what it does not plan, each with a message that says what to
-/// write instead.
+/// Starts of DataFusion's messages about what it does not plan, each with a message that says what
+/// to write instead.
 const UNPLANNED: [(&str, &str); 5] = [
     (
         "ORDER BY ALL is not supported for non-column expressions",
@@ -282,8 +282,8 @@ fn explain_call(message: &str) -> Option<String> {
     })
 }
 
-/// Rewords DataFusion's messages about a statement or clause that it does not support. Returns `None`
-/// for other messages.
+/// Rewords DataFusion's messages about a statement or clause that it does not support. Returns
+/// `None` for other messages.
 fn explain_statement(message: &str) -> Option<String> {
     if let Some(counts) = message.strip_prefix("Source table contains ") {
         let (columns, rest) = counts.split_once(" columns but only ")?;

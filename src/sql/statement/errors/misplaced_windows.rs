@@ -1,4 +1,5 @@
-//! Rejects window functions in clauses that are evaluated before windows, and aggregates in GROUP BY.
+//! Rejects window functions in clauses that are evaluated before windows, and aggregates in GROUP
+//! BY.
 
 use std::ops::ControlFlow;
 

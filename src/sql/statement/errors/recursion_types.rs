@@ -140,8 +140,8 @@ fn has_fractions(t: &DataType) -> bool {
     }
 }
 
-/// Whether the values of the column of `plan` at index `at` lack the part `lost`, because the column
-/// is a call such as `floor(x)` or `date_trunc('day', t)`.
+/// Whether the values of the column of `plan` at index `at` lack the part `lost`, because the
+/// column is a call such as `floor(x)` or `date_trunc('day', t)`.
 fn is_whole(plan: &LogicalPlan, at: usize, lost: LostPart) -> bool {
     let LogicalPlan::Projection(select) = plan else { return false };
     let Some(expr) = select.expr.get(at) else { return false };
@@ -163,7 +163,8 @@ fn truncates_to_days(args: &[Expr]) -> bool {
     periods.iter().any(|days| days.eq_ignore_ascii_case(period))
 }
 
-/// Whether a statement has WITH RECURSIVE. If not, [`RecursiveCtes`], which copies queries, is skipped.
+/// Whether a statement has WITH RECURSIVE. If not, [`RecursiveCtes`], which copies queries, is
+/// skipped.
 struct AnyRecursive(bool);
 
 impl VisitorMut for AnyRecursive {

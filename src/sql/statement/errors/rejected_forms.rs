@@ -1,7 +1,7 @@
 //! Says what to write instead of statements and operators of other systems that the parser rejects.
 
-/// If the tokens of a rejected text have, at `at`, syntax that Serrate does not support, returns its
-/// name and what to write instead. Words in `written` are in upper case.
+/// If the tokens of a rejected text have, at `at`, syntax that Serrate does not support, returns
+/// its name and what to write instead. Words in `written` are in upper case.
 pub(super) fn find_rejected_form(
     written: &[&str],
     at: usize,

@@ -39,8 +39,9 @@ fn check_nested_joins(table: &TableFactor) -> Result<()> {
     }
 }
 
-/// Returns an error for a join without ON, USING or NATURAL, because the planner would plan a cross join. The parser
-/// reads an unknown kind of join, as in `a POSITIONAL JOIN b`, as an alias of the table before it.
+/// Returns an error for a join without ON, USING or NATURAL, because the planner would plan a cross
+/// join. The parser reads an unknown kind of join, as in `a POSITIONAL JOIN b`, as an alias of the
+/// table before it.
 fn check_join_condition(join: &JoinOperator, left: &TableFactor) -> Result<()> {
     if matches!(join, JoinOperator::AsOf { .. }) {
         return Err(refuse_clause(
@@ -134,7 +135,8 @@ pub(in crate::sql) fn check_factor(factor: &TableFactor) -> Result<()> {
     check_alias(alias.as_ref())
 }
 
-/// Returns an error for clauses of a named table, such as `t FOR SYSTEM_TIME AS OF ..` and `t PARTITION (p)`.
+/// Returns an error for clauses of a named table, such as `t FOR SYSTEM_TIME AS OF ..` and
+/// `t PARTITION (p)`.
 fn check_table(table: &TableFactor) -> Result<()> {
     let TableFactor::Table {
         args, with_hints, version, partitions, json_path, index_hints, ..
@@ -170,7 +172,8 @@ fn check_table(table: &TableFactor) -> Result<()> {
     Ok(())
 }
 
-/// Returns an error for column types in `AS t (a INT, b TEXT)`, because the planner uses only the names.
+/// Returns an error for column types in `AS t (a INT, b TEXT)`, because the planner uses only the
+/// names.
 pub(super) fn check_alias(alias: Option<&TableAlias>) -> Result<()> {
     let Some(alias) = alias else { return Ok(()) };
     for column in &alias.columns {

@@ -36,8 +36,9 @@ pub(super) fn refuse_clause(message: impl Display) -> DataFusionError {
 
 /// Converts an internal error that DataFusion reports at planning to an error about the statement.
 ///
-/// If types do not match (BETWEEN of a number and a boolean, `median` of a struct), DataFusion reports an
-/// internal error with a request for a bug report, and repeats this text within other messages.
+/// If types do not match (BETWEEN of a number and a boolean, `median` of a struct), DataFusion
+/// reports an internal error with a request for a bug report, and repeats this text within other
+/// messages.
 pub(crate) fn convert_internal_error(e: DataFusionError) -> DataFusionError {
     use DataFusionError as E;
     match e {

@@ -24,7 +24,8 @@ use crate::sql::statement::folding::fold_name;
 /// Rewrites an expression to a form that the planner supports. Most expressions stay unchanged.
 ///
 /// # Errors
-/// If a call reads a table that does not exist, or names an argument that its function does not have.
+/// If a call reads a table that does not exist, or names an argument that its function does not
+/// have.
 pub(in crate::sql) fn rewrite_expr(expr: &mut Expr, parse: QueryParser) -> Result<()> {
     match expr {
         Expr::CompoundFieldAccess { .. } => {
@@ -154,10 +155,9 @@ const UNORDERED: [&str; 34] = [
 ];
 
 /// Removes ORDER BY within the arguments of an aggregate whose result does not depend on the order
-/// of the rows. DataFusion treats the sort key as an argument: it returns the median of
-/// `y` for `quantile_cont(x, 0.5 ORDER BY y)`, and `max(x ORDER BY
-/// y)` with GROUP BY fails or panics. This workaround is obsolete once the test `stock_orders_of_aggregates_are_still_arguments`
-/// fails.
+/// of the rows. DataFusion treats the sort key as an argument: it returns the median of `y` for
+/// `quantile_cont(x, 0.5 ORDER BY y)`, and `max(x ORDER BY y)` with GROUP BY fails or panics. This
+/// workaround is obsolete once the test `stock_orders_of_aggregates_are_still_arguments` fails.
 fn drop_order(call: &mut Function) {
     let Some(name) = to_plain_name(&call.name) else { return };
     if let FunctionArguments::List(list) = &mut call.args
@@ -403,7 +403,8 @@ fn make_equality(left: Expr, mut right: Expr) -> Expr {
     right
 }
 
-/// Returns the left operand of an operator that binds no tighter than `=` in the parser, else `None`.
+/// Returns the left operand of an operator that binds no tighter than `=` in the parser, else
+/// `None`.
 fn find_weak_operand(expr: &mut Expr) -> Option<&mut Expr> {
     match expr {
         Expr::BinaryOp { left, op, .. } => (!binds_stronger(op)).then_some(left.as_mut()),
@@ -448,9 +449,9 @@ fn binds_stronger(op: &BinaryOperator) -> bool {
     )
 }
 
-/// Appends a subquery for the key and value columns to `ragged_lookup(x, 't', 'key', 'column')`, because
-/// functions cannot access the session's tables. Parquet files need no subquery: the function reads
-/// and caches them.
+/// Appends a subquery for the key and value columns to `ragged_lookup(x, 't', 'key', 'column')`,
+/// because functions cannot access the session's tables. Parquet files need no subquery: the
+/// function reads and caches them.
 fn append_table(call: &mut Function, parse: QueryParser) -> Result<()> {
     let Some(name) = to_plain_name(&call.name) else { return Ok(()) };
     let Some((function, table)) = find_table_argument(&name) else { return Ok(()) };
@@ -464,7 +465,8 @@ fn append_table(call: &mut Function, parse: QueryParser) -> Result<()> {
             _ => None,
         })
         .collect();
-    // If an argument is not a string, the call stays unchanged, and the function itself reports the error.
+    // If an argument is not a string, the call stays unchanged, and the function itself reports the
+    // error.
     let all_texts = texts.len() == args.len().saturating_sub(before);
     let [from, columns @ ..] = texts.as_slice() else { return Ok(()) };
     let own = Path::new(from);

@@ -1,15 +1,16 @@
 //! Supports intervals with a computed number, `INTERVAL (n) DAY`, and PostgreSQL's forms
 //! `'01:30:00'`, `'1 quarter'` and `'2 days ago'`.
 //!
-//! DataFusion's `INTERVAL` takes literals only, so the number is multiplied by an interval of one unit.
+//! DataFusion's `INTERVAL` takes literals only, so the number is multiplied by an interval of one
+//! unit.
 
 use datafusion::logical_expr::sqlparser::ast::{BinaryOperator, Expr, Interval, Value};
 
 use crate::sql::base::interval_texts::spell_out;
 
-/// Rewrites `INTERVAL (n) DAY` to `(n | 0) * INTERVAL '1' DAY`. `n | 0` is `n`, but an error if `n` is not
-/// an integer. Rewrites `INTERVAL 2 DAY` to `INTERVAL '2' DAY`, because DataFusion accepts only the quoted
-/// number in the frames of windows. Other expressions stay unchanged.
+/// Rewrites `INTERVAL (n) DAY` to `(n | 0) * INTERVAL '1' DAY`. `n | 0` is `n`, but an error if `n`
+/// is not an integer. Rewrites `INTERVAL 2 DAY` to `INTERVAL '2' DAY`, because DataFusion accepts
+/// only the quoted number in the frames of windows. Other expressions stay unchanged.
 pub(in crate::sql) fn write_interval(expr: &mut Expr) {
     let Expr::Interval(interval) = expr else { return };
     if interval.leading_field.is_some()

@@ -24,7 +24,8 @@ use crate::functions::{
 
 use crate::sql::statement::expressions::long_numbers::keep_digits;
 
-/// Rewrites the predicates of a statement to custom operators if the session supports operators on lists.
+/// Rewrites the predicates of a statement to custom operators if the session supports operators on
+/// lists.
 pub(in crate::sql) fn as_operators<S: VisitMut>(state: &SessionState, statement: &mut S) {
     if plans_predicates(state.expr_planners()) {
         keep_digits(statement);
@@ -84,7 +85,8 @@ impl VisitorMut for PredicateRewriter<'_> {
             | Expr::Floor { .. } => (ON_LISTS, false),
             _ => return ControlFlow::Continue(()),
         };
-        // An empty identifier takes the place of the expression while its parts move into the operator.
+        // An empty identifier takes the place of the expression while its parts move into the
+        // operator.
         let taken = std::mem::replace(expr, Expr::Identifier(Ident::new("")));
         let (left, right) = match taken {
             Expr::Like { expr, pattern, .. } | Expr::ILike { expr, pattern, .. } => (expr, pattern),
@@ -110,7 +112,8 @@ impl VisitorMut for PredicateRewriter<'_> {
     }
 }
 
-/// Whether an argument is a literal such as `DATE '2020-01-01'` or `'1'::INT`, which DataFusion plans as a cast.
+/// Whether an argument is a literal such as `DATE '2020-01-01'` or `'1'::INT`, which DataFusion
+/// plans as a cast.
 fn is_typed_literal(arg: &FunctionArg) -> bool {
     let (FunctionArg::Unnamed(value)
     | FunctionArg::Named { arg: value, .. }
@@ -133,15 +136,17 @@ fn is_length(call: &Function) -> bool {
     ["len", "length"].iter().any(|length| length.eq_ignore_ascii_case(name))
 }
 
-/// Whether a call is a reduction of a list with FILTER, such as `ragged_mean(x) FILTER (WHERE mask)`.
+/// Whether a call is a reduction of a list with FILTER, such as
+/// `ragged_mean(x) FILTER (WHERE mask)`.
 fn is_filtered(call: &Function) -> bool {
     let [name] = call.name.0.as_slice() else { return false };
     call.filter.is_some()
         && name.as_ident().is_some_and(|name| takes_filter(&name.value.to_lowercase()))
 }
 
-/// Returns the custom operator `call FILTER mask` for `call FILTER (WHERE mask)`. The planner, which knows the
-/// types of columns, checks that the mask is a list of booleans and filters the list that the call reduces.
+/// Returns the custom operator `call FILTER mask` for `call FILTER (WHERE mask)`. The planner,
+/// which knows the types of columns, checks that the mask is a list of booleans and filters the
+/// list that the call reduces.
 fn filter_operator(call: Function, mask: Box<Expr>) -> Expr {
     let left = Box::new(Expr::Function(call));
     Expr::BinaryOp { left, op: BinaryOperator::Custom(FILTER.to_owned()), right: mask }

@@ -1,10 +1,10 @@
 //! Rewrites ANY and ALL over lists to CASE.
 //!
-//! DataFusion 55 plans ANY as
-//! `array_has`, or as comparisons with the smallest or largest element, which ignore NULL elements: `7
-//! = ANY([3,
-//! NULL])` is false instead of NULL. DataFusion calls its own functions, even if the session has registered other functions under the same names. These functions of DataFusion fail for an integer and a list of UInt64, and distinguish 0.0 and -0.0. This workaround is obsolete once the test `stock_any_is_still_two_valued`
-//! fails.
+//! DataFusion 55 plans ANY as `array_has`, or as comparisons with the smallest or largest element,
+//! which ignore NULL elements: `7 = ANY([3, NULL])` is false instead of NULL. DataFusion calls its
+//! own functions, even if the session has registered other functions under the same names. These
+//! functions of DataFusion fail for an integer and a list of UInt64, and distinguish 0.0 and -0.0.
+//! This workaround is obsolete once the test `stock_any_is_still_two_valued` fails.
 
 use datafusion::logical_expr::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::logical_expr::sqlparser::ast::{
@@ -31,8 +31,8 @@ pub(in crate::sql) fn write_out_quantified(expr: &mut Expr) {
     *expr = Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(any) };
 }
 
-/// Returns `value op ANY(list)` as CASE: false for an empty list, true if the comparison is true for an element, NULL
-/// if `value`, the list or an element is NULL, and otherwise false.
+/// Returns `value op ANY(list)` as CASE: false for an empty list, true if the comparison is true
+/// for an element, NULL if `value`, the list or an element is NULL, and otherwise false.
 fn build_any(value: Expr, op: BinaryOperator, list: Expr) -> Expr {
     let nested = |e: Expr| match e {
         simple @ (Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_)) => simple,

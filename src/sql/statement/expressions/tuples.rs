@@ -1,4 +1,5 @@
-//! Supports tuples: `(a, b) = (1, 2)`, `(a + 1, b) IN ((1, 2), (3, 4))` and `(a, b) IN (SELECT x, y ..)`.
+//! Supports tuples: `(a, b) = (1, 2)`, `(a + 1, b) IN ((1, 2), (3, 4))` and
+//! `(a, b) IN (SELECT x, y ..)`.
 
 use datafusion::common::{plan_datafusion_err, plan_err};
 use datafusion::error::{DataFusionError, Result};
@@ -50,8 +51,8 @@ pub(in crate::sql) fn rewrite_tuples(expr: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// Rewrites `tuple = ANY (query)` to `tuple IN (query)`, and `tuple <> ALL (query)` to `tuple NOT IN
-/// (query)`. Leaves other expressions unchanged.
+/// Rewrites `tuple = ANY (query)` to `tuple IN (query)`, and `tuple <> ALL (query)` to
+/// `tuple NOT IN (query)`. Leaves other expressions unchanged.
 ///
 /// # Errors
 /// If a tuple is compared with ANY or ALL of a query in another way, as in `(a, b) < ANY (query)`.

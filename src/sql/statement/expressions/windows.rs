@@ -1,7 +1,7 @@
 //! Replaces references to named windows with their definitions.
 //!
-//! DataFusion resolves named windows only in the SELECT list. In ORDER BY and QUALIFY, it plans `sum(x)
-//! OVER w` as an aggregate, and in `OVER (w ROWS ..)` it ignores the definition of `w`.
+//! DataFusion resolves named windows only in the SELECT list. In ORDER BY and QUALIFY, it plans
+//! `sum(x) OVER w` as an aggregate, and in `OVER (w ROWS ..)` it ignores the definition of `w`.
 
 use std::ops::ControlFlow;
 
@@ -18,9 +18,11 @@ use crate::sql::base::syntax::{as_result, has_query, to_plain_name};
 use crate::sql::statement::expressions::intervals::multiply_interval;
 use crate::sql::statement::folding::is_same_name;
 
-/// Replaces each reference to a named window of the query's SELECT with the definition of the window.
+/// Replaces each reference to a named window of the query's SELECT with the definition of the
+/// window.
 ///
-/// The visitor rewrites inner queries first, so a name refers to the innermost SELECT that defines it.
+/// The visitor rewrites inner queries first, so a name refers to the innermost SELECT that defines
+/// it.
 ///
 /// # Errors
 /// If a window is not defined, or a reference overrides a part of its definition.
@@ -51,9 +53,9 @@ const ORDERED: [&str; 9] = [
     "row_number",
 ];
 
-/// Moves ORDER BY from the arguments of an aggregate to its window if the window is the whole partition:
-/// `array_agg(x ORDER BY y) OVER (PARTITION BY k)` becomes `array_agg(x) OVER (PARTITION BY k ORDER BY y ROWS BETWEEN
-/// UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)`.
+/// Moves ORDER BY from the arguments of an aggregate to its window if the window is the whole
+/// partition: `array_agg(x ORDER BY y) OVER (PARTITION BY k)` becomes `array_agg(x) OVER (PARTITION
+/// BY k ORDER BY y ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)`.
 ///
 /// DataFusion refuses ORDER BY in such calls. This workaround is obsolete once the test
 /// `stock_windows_still_have_no_ordered_arguments` fails.
@@ -139,8 +141,8 @@ fn multiply_bounds(window: &mut WindowSpec) {
 }
 
 /// If QUALIFY has no window function but SELECT has one, as in
-/// `SELECT rank() OVER (..) .. QUALIFY x = 1`, adds a condition that uses this function and is always
-/// true. DataFusion requires that QUALIFY uses a window function or the alias of one.
+/// `SELECT rank() OVER (..) .. QUALIFY x = 1`, adds a condition that uses this function and is
+/// always true. DataFusion requires that QUALIFY uses a window function or the alias of one.
 fn qualify_by_window(select: &mut Select) {
     let Some(condition) = &mut select.qualify else { return };
     if find_call(condition).is_some() {

@@ -15,13 +15,15 @@ use crate::sql::base::syntax::as_result;
 use crate::sql::statement::columns::set_names::add_identifiers;
 use crate::sql::statement::expressions::predicates::make_array;
 
-/// Rewrites the lambda bodies of a statement to a form that DataFusion can plan, or returns an error:
+/// Rewrites the lambda bodies of a statement to a form that DataFusion can plan, or returns an
+/// error:
 ///
 /// * `[v, w]` becomes `make_array(v, w)`, because DataFusion does not find the parameters in
 ///   `[..]`.
 /// * `s.p` becomes `s['p']` for a parameter `s`.
 /// * A parameter with the name of a column in a subquery of the body gets another name.
-/// * Aggregates, window functions and `IN (SELECT ..)` are errors: a lambda is evaluated per list element.
+/// * Aggregates, window functions and `IN (SELECT ..)` are errors: a lambda is evaluated per list
+///   element.
 pub(in crate::sql) fn rewrite_bodies<S: VisitMut>(
     state: &SessionState,
     statement: &mut S,
@@ -81,7 +83,8 @@ impl VisitorMut for LambdaBodies<'_> {
     }
 }
 
-/// Replaces `s.p` in the body of `lambda s: ..` with `s['p']`. DataFusion would read `s` as the name of a table.
+/// Replaces `s.p` in the body of `lambda s: ..` with `s['p']`. DataFusion would read `s` as the
+/// name of a table.
 fn read_fields(lambda: &mut LambdaFunction) {
     let LambdaFunction { params, body, .. } = lambda;
     let parameters: Vec<Ident> = params.iter().map(|parameter| parameter.name.clone()).collect();
@@ -181,7 +184,8 @@ impl VisitorMut for ParameterUses<'_> {
 }
 
 impl LambdaBodies<'_> {
-    /// Returns an error if `call` is an aggregate or a window function, which a lambda body cannot contain.
+    /// Returns an error if `call` is an aggregate or a window function, which a lambda body cannot
+    /// contain.
     fn check_call(&self, call: &Function) -> ControlFlow<DataFusionError> {
         let name = match call.name.0.as_slice() {
             [name] => name.as_ident().map(|name| name.value.to_lowercase()),

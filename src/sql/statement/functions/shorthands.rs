@@ -1,4 +1,5 @@
-//! Expands functions of DuckDB to existing functions, for example `year(t)` to `date_part('year', t)`.
+//! Expands functions of DuckDB to existing functions, for example `year(t)` to
+//! `date_part('year', t)`.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
@@ -20,7 +21,8 @@ use crate::sql::statement::expressions::predicates::call_function;
 use crate::sql::statement::expressions::windows::has_order;
 use crate::sql::statement::functions::numbered_lambdas::has_position;
 
-/// Function names and their expansions. `$1` is the first argument, and the highest number is the arity.
+/// Function names and their expansions. `$1` is the first argument, and the highest number is the
+/// arity.
 const SHORTHANDS: &[(&str, &str)] = &[
     ("year", "date_part('year', $1)"),
     ("quarter", "date_part('quarter', $1)"),
@@ -93,7 +95,8 @@ const SHORTHANDS: &[(&str, &str)] = &[
         "make_timestamp",
         "CAST(make_date($1, $2, $3) AS TIMESTAMP) + ($4 | 0) * INTERVAL '1 hour' + ($5 | 0) * INTERVAL '1 minute' + $6 * INTERVAL '1 second'",
     ),
-    // `ragged_nunique` counts values of all levels, but lists and structs in a list count as wholes.
+    // `ragged_nunique` counts values of all levels, but lists and structs in a list count as
+    // wholes.
     ("list_unique", "ragged_lengths(array_distinct(array_compact($1)))"),
     ("array_unique", "ragged_lengths(array_distinct(array_compact($1)))"),
     ("list_reverse_sort", "array_sort($1, 'DESC', 'NULLS LAST')"),
@@ -106,7 +109,8 @@ const SHORTHANDS: &[(&str, &str)] = &[
     ("list_last", "array_element($1, -1)"),
     ("count_if", "sum(CASE WHEN $1 THEN 1 WHEN NOT $1 THEN 0 END)"),
     ("countif", "sum(CASE WHEN $1 THEN 1 WHEN NOT $1 THEN 0 END)"),
-    // `mode_of_elements` returns the least of several most frequent values, whatever the order of the rows.
+    // `mode_of_elements` returns the least of several most frequent values, whatever the order of
+    // the rows.
     ("mode", "mode_of_elements(array_agg($1))"),
     (
         "quantile_disc",
@@ -119,7 +123,8 @@ const SHORTHANDS: &[(&str, &str)] = &[
     ("sem", "stddev_pop($1) / sqrt(count($1))"),
     ("geomean", "exp(avg(ln($1)))"),
     ("geometric_mean", "exp(avg(ln($1)))"),
-    // The second sort key, the result itself, makes the choice independent of the order of the rows.
+    // The second sort key, the result itself, makes the choice independent of the order of the
+    // rows.
     (
         "arg_max",
         "first_value($1 ORDER BY $2 DESC, $1) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)",
@@ -162,12 +167,12 @@ const SHORTHANDS: &[(&str, &str)] = &[
 const ARG_OF_GREATEST: &str = "array_slice(array_agg($1 ORDER BY $2 DESC, $1) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL), 1, $3)";
 const ARG_OF_LEAST: &str = "array_slice(array_agg($1 ORDER BY $2, $1) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL), 1, $3)";
 
-/// Name of the expansion of `percentile_disc(q) WITHIN GROUP (ORDER BY x DESC)`. Statements cannot use this name,
-/// because it contains blanks.
+/// Name of the expansion of `percentile_disc(q) WITHIN GROUP (ORDER BY x DESC)`. Statements cannot
+/// use this name, because it contains blanks.
 const DESCENDING_QUANTILE: &str = "quantile_disc of descending values";
 
-/// Names of the expansions of `max(x, n)` and `min(x, n)`, and of `arg_max` and `arg_min` with OVER. Statements cannot
-/// use these names, because they contain blanks.
+/// Names of the expansions of `max(x, n)` and `min(x, n)`, and of `arg_max` and `arg_min` with
+/// OVER. Statements cannot use these names, because they contain blanks.
 const SEVERAL_GREATEST: &str = "max of several";
 const SEVERAL_LEAST: &str = "min of several";
 const GREATEST_OF_WINDOW: &str = "arg_max of a window";
@@ -536,8 +541,8 @@ fn write_expr(expr: &Expr) -> String {
     plain.to_string()
 }
 
-/// Returns the name of the shorthand in [`SHORTHANDS`] that a call uses, or `None` if it uses none. A call
-/// with OVER or FILTER is a shorthand only if its expansion accepts that clause.
+/// Returns the name of the shorthand in [`SHORTHANDS`] that a call uses, or `None` if it uses none.
+/// A call with OVER or FILTER is a shorthand only if its expansion accepts that clause.
 fn find_shorthand_name(call: &Function) -> Option<&'static str> {
     let name = to_plain_name(&call.name)?;
     let name = match name.as_str() {
@@ -682,7 +687,8 @@ struct ArgumentInserter<'a> {
 impl VisitorMut for ArgumentInserter<'_> {
     type Break = ();
 
-    // Runs after the children are visited, so that `$1` and calls within an argument or a clause stay unchanged.
+    // Runs after the children are visited, so that `$1` and calls within an argument or a clause
+    // stay unchanged.
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         if let Expr::Function(call) = expr
             && to_plain_name(&call.name).is_some_and(|name| AGGREGATES.contains(&name.as_str()))

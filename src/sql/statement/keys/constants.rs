@@ -126,7 +126,8 @@ pub(in crate::sql) fn type_strings(query: &mut Query) {
     }
 }
 
-/// Whether an expression has no column, subquery or aggregate, so that its value is the same for all rows.
+/// Whether an expression has no column, subquery or aggregate, so that its value is the same for
+/// all rows.
 fn is_constant(e: &Expr) -> bool {
     let depends_on_rows = visit_expressions(e, |e| match e {
         Expr::Identifier(_)

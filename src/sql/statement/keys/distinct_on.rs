@@ -2,8 +2,8 @@
 //! as in DuckDB.
 //!
 //! Such a query returns, for each `k`, the first row in the order of `x`, and sorts these rows by
-//! `x`, too. DataFusion rejects it. This workaround is obsolete once the test `stock_orders_of_distinct_on_still_begin_with_the_keys`
-//! fails.
+//! `x`, too. DataFusion rejects it. This workaround is obsolete once the test
+//! `stock_orders_of_distinct_on_still_begin_with_the_keys` fails.
 
 use std::ops::ControlFlow;
 

@@ -1,4 +1,5 @@
-//! Supports ROLLUP, CUBE and GROUPING SETS with elements that are tuples, column positions or nested sets.
+//! Supports ROLLUP, CUBE and GROUPING SETS with elements that are tuples, column positions or
+//! nested sets.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -118,11 +119,10 @@ fn remove_tables(expr: &Expr) -> Expr {
 /// Moves plain columns of GROUP BY into the grouping sets: `GROUP BY a, ROLLUP (b)` becomes `GROUP
 /// BY GROUPING SETS ((a, b), (a))`.
 ///
-/// If
-/// `a` is the unique key of its table, DataFusion 55 adds the other columns of the table to every set, because `a`
-/// determines them. So `b` gets into the sets that should omit `b`. DataFusion does not add columns
-/// for a key that is within the grouping sets. This workaround is obsolete once the test
-/// `stock_keys_beside_rollup_still_add_columns` fails.
+/// If `a` is the unique key of its table, DataFusion 55 adds the other columns of the table to
+/// every set, because `a` determines them. So `b` gets into the sets that should omit `b`.
+/// DataFusion does not add columns for a key that is within the grouping sets. This workaround is
+/// obsolete once the test `stock_keys_beside_rollup_still_add_columns` fails.
 fn join_columns_to_sets(groups: Vec<Expr>, columns: &[SelectItem]) -> Result<Vec<Expr>> {
     let is_set = |e: &Expr| matches!(e, Expr::Rollup(_) | Expr::Cube(_) | Expr::GroupingSets(_));
     if !groups.iter().any(is_set) {
@@ -290,8 +290,8 @@ impl Visitor for ItemParts {
     }
 }
 
-/// Returns an error if a position in grouping sets is not that of an expression of SELECT. DataFusion
-/// would group by the number.
+/// Returns an error if a position in grouping sets is not that of an expression of SELECT.
+/// DataFusion would group by the number.
 fn check_positions(sets: &[Vec<Expr>], columns: &[SelectItem]) -> Result<()> {
     for part in sets.iter().flatten() {
         let Expr::Value(value) = part else { continue };
@@ -333,7 +333,8 @@ fn name_positions(sets: &mut [Vec<Expr>], columns: &[SelectItem]) {
 fn list_grouping_sets(mut part: Vec<Expr>) -> Result<Vec<Vec<Expr>>> {
     let [only] = part.as_mut_slice() else { return Ok(vec![part]) };
     match only {
-        // Within GROUPING SETS, the parser returns ROLLUP and CUBE as function calls with these names.
+        // Within GROUPING SETS, the parser returns ROLLUP and CUBE as function calls with these
+        // names.
         Expr::Function(call) => {
             let name = call.name.to_string();
             let rollup = name.eq_ignore_ascii_case("rollup");
@@ -361,7 +362,8 @@ fn list_grouping_sets(mut part: Vec<Expr>) -> Result<Vec<Vec<Expr>>> {
     }
 }
 
-/// Returns the grouping sets of `ROLLUP (parts)`: all parts, all but the last, and so on to the empty set.
+/// Returns the grouping sets of `ROLLUP (parts)`: all parts, all but the last, and so on to the
+/// empty set.
 fn list_rollup_sets(parts: &[Vec<Expr>]) -> Vec<Vec<Expr>> {
     (0..=parts.len()).rev().map(|count| concat_parts(parts.iter().take(count))).collect()
 }

@@ -1,7 +1,7 @@
 //! Prepares queries with DISTINCT ON.
 //!
-//! DataFusion optimizes the query of PREPARE without its functions, so that its rule for DISTINCT ON
-//! panics. No upstream issue was found. This workaround is obsolete once the test
+//! DataFusion optimizes the query of PREPARE without its functions, so that its rule for DISTINCT
+//! ON panics. No upstream issue was found. This workaround is obsolete once the test
 //! `stock_distinct_on_still_cannot_be_prepared` fails.
 
 use datafusion::common::tree_node::Transformed;

@@ -1,8 +1,7 @@
 //! Supports several `string_agg(x, ',' ORDER BY ..)` with different orders in one SELECT.
 //!
-//! DataFusion 55 rejects them, but supports several
-//! `array_agg` with different orders. This workaround is obsolete once the test `stock_orders_of_texts_still_conflict`
-//! fails.
+//! DataFusion 55 rejects them, but supports several `array_agg` with different orders. This
+//! workaround is obsolete once the test `stock_orders_of_texts_still_conflict` fails.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -17,9 +16,8 @@ use crate::sql::base::syntax::to_plain_name;
 use crate::sql::statement::expressions::predicates::call_function;
 
 /// If the `string_agg` calls of a SELECT have different orders, rewrites each
-/// `string_agg(x, ',' ORDER BY k)` to
-/// `array_to_string(array_agg(x ORDER BY k) FILTER (WHERE x IS NOT NULL), ',')`. Result columns
-/// keep their names.
+/// `string_agg(x, ',' ORDER BY k)` to `array_to_string(array_agg(x ORDER BY k) FILTER (WHERE x IS
+/// NOT NULL), ',')`. Result columns keep their names.
 pub(in crate::sql) fn sort_texts_apart(select: &mut Select) {
     let mut orders = TextOrders::default();
     for item in &select.projection {

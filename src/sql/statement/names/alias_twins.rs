@@ -2,9 +2,9 @@
 //!
 //! SQL accepts such names in the result of a statement. DataFusion rejects a name that is both a
 //! column of a table and an alias. So the alias gets a generated name in the plan. A projection
-//! above the plan restores the name as a column of a table
-//! `__serrate_twin`, which the result does not show. This workaround is obsolete once the test `stock_aliases_of_columns_beside_them_are_still_refused`
-//! fails.
+//! above the plan restores the name as a column of a table `__serrate_twin`, which the result does
+//! not show. This workaround is obsolete once the test
+//! `stock_aliases_of_columns_beside_them_are_still_refused` fails.
 
 use std::collections::HashSet;
 

@@ -35,8 +35,8 @@ static AGGREGATES: LazyLock<HashSet<String>> = LazyLock::new(|| {
 /// `sum(x)`. Wraps keys of GROUP BY in the same way.
 ///
 /// DataFusion omits casts, parentheses and most of a subquery in the name of a call. It fails if
-/// two aggregates or keys have the same name, and computes only one of two calls of
-/// `unnest` with the same name. This workaround is obsolete once the test `stock_aggregates_of_casts_still_clash`
+/// two aggregates or keys have the same name, and computes only one of two calls of `unnest` with
+/// the same name. This workaround is obsolete once the test `stock_aggregates_of_casts_still_clash`
 /// fails.
 pub(in crate::sql) fn distinguish_casts(select: &mut Select, mut order: Option<&mut OrderBy>) {
     if let Some(order) = order.as_deref() {
@@ -97,8 +97,9 @@ fn wrap_aggregates(select: &mut Select, order: Option<&mut OrderBy>) {
     }
 }
 
-/// Gives an alias to casts in SELECT whose operand is in ORDER BY: `SELECT (g + 8)::VARCHAR .. GROUP BY g + 8 ORDER BY g
-/// + 8`. DataFusion would sort by the cast, because it gives the cast the name of the operand.
+/// Gives an alias to casts in SELECT whose operand is in ORDER BY:
+/// `SELECT (g + 8)::VARCHAR .. GROUP BY g + 8 ORDER BY g + 8`. DataFusion would sort by the cast,
+/// because it gives the cast the name of the operand.
 fn name_sorted_casts(select: &mut Select, order: &OrderBy) {
     let is_cast = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(e) if has_cast(e));
     if !select.projection.iter().any(is_cast) {
@@ -142,7 +143,8 @@ fn has_cast(e: &Expr) -> bool {
     }
 }
 
-/// Returns the keys of GROUP BY that would have the name of another key, each with the expression to write instead.
+/// Returns the keys of GROUP BY that would have the name of another key, each with the expression
+/// to write instead.
 fn find_clashing_keys(select: &Select) -> Vec<(Expr, Expr)> {
     let GroupByExpr::Expressions(groups, _) = &select.group_by else { return Vec::new() };
     let mut keys: Vec<&Expr> = groups

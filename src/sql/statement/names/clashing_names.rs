@@ -1,7 +1,9 @@
-//! Plans statements in which DataFusion gives two columns of a SELECT the same name, which is an error.
+//! Plans statements in which DataFusion gives two columns of a SELECT the same name, which is an
+//! error.
 //!
-//! DataFusion names a column after its planned expression, which omits casts and replaces operators and
-//! aliases of functions: `SELECT *, a::VARCHAR`, `SELECT substr(s, 2), substring(s, 2)`. SQL has no such error.
+//! DataFusion names a column after its planned expression, which omits casts and replaces operators
+//! and aliases of functions: `SELECT *, a::VARCHAR`, `SELECT substr(s, 2), substring(s, 2)`. SQL
+//! has no such error.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -89,8 +91,8 @@ impl VisitorMut for NameComputed {
     }
 }
 
-/// Returns the text of an expression as it was written: without the aliases that `unnamed_queries` has added to
-/// subqueries in FROM, and without the custom operators of `times` and `predicates`.
+/// Returns the text of an expression as it was written: without the aliases that `unnamed_queries`
+/// has added to subqueries in FROM, and without the custom operators of `times` and `predicates`.
 fn display_written(expr: &Expr) -> String {
     let mut written = expr.clone();
     let _ = VisitMut::visit(&mut written, &mut RestoreWritten);
@@ -159,7 +161,8 @@ fn restore_operation(word: String, left: Expr, right: Expr) -> Expr {
 }
 
 /// Returns a cast to TIMESTAMP, or `TIMESTAMP '..'` for a string. An earlier rewrite, in the module
-/// [`times`](crate::sql::workarounds::types::times), wrote TIMESTAMP(6) instead of TIMESTAMP, so 6 is removed again.
+/// [`times`](crate::sql::workarounds::types::times), wrote TIMESTAMP(6) instead of TIMESTAMP, so 6
+/// is removed again.
 fn restore_cast(kind: CastKind, value: Expr, mut data_type: DataType) -> Expr {
     if let DataType::Timestamp(digits @ Some(6), _) = &mut data_type {
         *digits = None;

@@ -25,7 +25,8 @@ use crate::sql::statement::planned_parts::list_column_names;
 
 /// Renames the result columns of a plan to the expressions in the statement.
 ///
-/// Names given with AS are kept. Two columns that would get the same name also show the names of their tables.
+/// Names given with AS are kept. Two columns that would get the same name also show the names of
+/// their tables.
 pub(in crate::sql) fn set_headings(plan: LogicalPlan) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Copy(mut copy) => {
@@ -70,7 +71,8 @@ fn add_headings(plan: Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
     for at in find_shared(&new) {
         new[at] = find_column_heading(&plan, at, HeadingQualifiers::Named);
     }
-    // If two columns have the same name even with the names of tables, both keep DataFusion's names.
+    // If two columns have the same name even with the names of tables, both keep DataFusion's
+    // names.
     for at in find_shared(&new) {
         new[at].clone_from(&old[at]);
     }
@@ -151,7 +153,8 @@ fn find_grouped_expr(aggregate: &Aggregate, at: usize) -> Option<&Expr> {
     }
 }
 
-/// Returns the heading of column `at` of a plan: the expression that defines the column, or else its name.
+/// Returns the heading of column `at` of a plan: the expression that defines the column, or else
+/// its name.
 fn find_column_heading(plan: &LogicalPlan, at: usize, tables: HeadingQualifiers) -> String {
     let made = match plan {
         LogicalPlan::Projection(projection) => {
@@ -284,7 +287,8 @@ fn find_displayed_expr(expr: Expr, input: &LogicalPlan, tables: HeadingQualifier
                 let plain = Column::new_unqualified(column.name);
                 Transformed::yes(Expr::OuterReferenceColumn(field, plain))
             }
-            // The literal in `1.5::DECIMAL(3, 1)` is planned as the string '1.5', which keeps its digits.
+            // The literal in `1.5::DECIMAL(3, 1)` is planned as the string '1.5', which keeps its
+            // digits.
             Expr::Cast(cast) if format_decimal_text(&cast).is_some() => {
                 let digits = format_decimal_text(&cast).unwrap_or_default();
                 Transformed::yes(Expr::Column(Column::new_unqualified(digits)))
@@ -333,7 +337,8 @@ fn format_decimal_text(cast: &Cast) -> Option<String> {
     (cast.field.data_type().is_decimal() && is_number).then(|| digits.to_owned())
 }
 
-/// Adds parentheses around operands that bind looser than their operator. DataFusion omits them in names.
+/// Adds parentheses around operands that bind looser than their operator. DataFusion omits them in
+/// names.
 fn add_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
     let mut changed = false;
     let mut enclose = |operand: &mut Expr, outer: u8| {

@@ -217,8 +217,8 @@ pub(in crate::sql) fn may_differ(expr: &Expr) -> bool {
     found.is_break()
 }
 
-/// Replaces a key of ORDER BY with the position of the column of SELECT that has the same expression: with DISTINCT,
-/// DataFusion rejects `SELECT DISTINCT x % 2 .. ORDER BY x % 2`.
+/// Replaces a key of ORDER BY with the position of the column of SELECT that has the same
+/// expression: with DISTINCT, DataFusion rejects `SELECT DISTINCT x % 2 .. ORDER BY x % 2`.
 ///
 /// This workaround is obsolete once the test `stock_keys_of_distinct_are_still_refused` fails.
 fn replace_by_position(key: &mut Expr, select: &Select) {

@@ -2,13 +2,12 @@
 //!
 //! DataFusion refuses `o.s.a` within a subquery, where `o` is a table of the query around it, but
 //! accepts `(o.s).a`. The argument of `unnest` in FROM sees the tables before it like this, too: in
-//! `FROM t, unnest(t.v) AS u(s), unnest(s.codes)`,
-//! `s` is a column of an outer table. This workaround is obsolete once `stock_fields_of_outer_structs_are_still_refused`
-//! fails.
+//! `FROM t, unnest(t.v) AS u(s), unnest(s.codes)`, `s` is a column of an outer table. This
+//! workaround is obsolete once `stock_fields_of_outer_structs_are_still_refused` fails.
 //!
-//! DataFusion reads `t.s.a` as the column `a` of a table
-//! `s`, if FROM has such a table: it does not check that the schema of the table is `t`. This
-//! workaround is obsolete once the test `stock_names_are_still_read_without_their_schema` fails.
+//! DataFusion reads `t.s.a` as the column `a` of a table `s`, if FROM has such a table: it does not
+//! check that the schema of the table is `t`. This workaround is obsolete once the test
+//! `stock_names_are_still_read_without_their_schema` fails.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -38,8 +37,8 @@ struct OuterFields {
 }
 
 impl OuterFields {
-    /// Returns the number of parts of a name in the argument of `unnest` up to its column, if a field
-    /// follows: 1 for `s.codes`, 2 for `u.s.codes`. Returns `None` for other names.
+    /// Returns the number of parts of a name in the argument of `unnest` up to its column, if a
+    /// field follows: 1 for `s.codes`, 2 for `u.s.codes`. Returns `None` for other names.
     fn find_unnested_column(&self, parts: &[Ident]) -> Option<usize> {
         let has = |names: &[HashSet<String>], part: &Ident| {
             let name = fold_name(part);
@@ -156,8 +155,9 @@ fn is_unnest(name: &ObjectName) -> bool {
 /// query.
 pub(in crate::sql::statement) const OUTER: &str = "__serrate_outer";
 
-/// Rewrites `t.s.a`, the field `a` of the struct column `s` of table `t`, to `(t.s).a` if FROM also has a table
-/// `s`. DataFusion would read `t.s.a` as the column `a` of this table, although it is not in a schema `t`.
+/// Rewrites `t.s.a`, the field `a` of the struct column `s` of table `t`, to `(t.s).a` if FROM also
+/// has a table `s`. DataFusion would read `t.s.a` as the column `a` of this table, although it is
+/// not in a schema `t`.
 pub(in crate::sql) fn access_own_fields<S: VisitMut>(state: &SessionState, statement: &mut S) {
     let _ = statement.visit(&mut OwnFields::new(state));
 }

@@ -1,12 +1,11 @@
 //! Reads `t.a` as a column of an outer table `t` where a table of the subquery has a column `t`.
 //!
-//! In `SELECT (SELECT count(*) FROM u WHERE u.a = t.a) FROM t`, DataFusion takes
-//! `t.a` for a field of `u.t`, and fails if the column
-//! `u.t` has no fields. DuckDB then reads the column `a` of the outer table. So
-//! `t.a` gets a schema as third part, with which it can only be the column of the outer table: DataFusion compares the schemas of two tables only if both have one. If `u.t`
-//! may have fields,
-//! `t.a` stays the field, as in DuckDB. This workaround is obsolete once the test `stock_columns_of_outer_tables_are_still_read_as_fields`
-//! fails.
+//! In `SELECT (SELECT count(*) FROM u WHERE u.a = t.a) FROM t`, DataFusion takes `t.a` for a field
+//! of `u.t`, and fails if the column `u.t` has no fields. DuckDB then reads the column `a` of the
+//! outer table. So `t.a` gets a schema as third part, with which it can only be the column of the
+//! outer table: DataFusion compares the schemas of two tables only if both have one. If `u.t` may
+//! have fields, `t.a` stays the field, as in DuckDB. This workaround is obsolete once the test
+//! `stock_columns_of_outer_tables_are_still_read_as_fields` fails.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -75,8 +74,8 @@ pub(in crate::sql::statement) async fn name_outer_tables<S: VisitMut>(
     }
 }
 
-/// Whether a plan reads a field of a value that has no fields. DataFusion's planner reports this error
-/// in a SELECT list, but not in a condition such as WHERE, so planning may succeed.
+/// Whether a plan reads a field of a value that has no fields. DataFusion's planner reports this
+/// error in a SELECT list, but not in a condition such as WHERE, so planning may succeed.
 pub(in crate::sql::statement) fn has_wrong_field(plan: &LogicalPlan) -> bool {
     let mut found = false;
     let walked = plan.apply_with_subqueries(|node| {
@@ -239,8 +238,8 @@ impl VisitorMut for OuterTables {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        // The index in `found` is kept until the end of the query, because its ORDER BY, which is visited
-        // after the SELECT, sees the same tables.
+        // The index in `found` is kept until the end of the query, because its ORDER BY, which is
+        // visited after the SELECT, sees the same tables.
         if let Some(last) = self.selects.last_mut() {
             *last = Some(self.found.len());
         }

@@ -7,9 +7,10 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use crate::sql::base::syntax::{count_columns, parse_query};
 
-/// Rewrites `WITH a(x) AS (SELECT 1 AS p, 2 AS q)` to `WITH a AS (SELECT * FROM (SELECT 1 AS p, 2 AS
-/// q) AS i(x))`. In FROM, [`PlannedRelations`](crate::sql::from::planned_relations::PlannedRelations)
-/// completes the names; in WITH, DataFusion requires a name for each column.
+/// Rewrites `WITH a(x) AS (SELECT 1 AS p, 2 AS q)` to `WITH a AS (SELECT * FROM (SELECT 1 AS p, 2
+/// AS q) AS i(x))`. In FROM,
+/// [`PlannedRelations`](crate::sql::from::planned_relations::PlannedRelations) completes the names;
+/// in WITH, DataFusion requires a name for each column.
 pub(in crate::sql) fn complete_names(query: &mut Query) -> Result<()> {
     let Some(with) = query.with.as_mut().filter(|with| !with.recursive) else { return Ok(()) };
     for cte in &mut with.cte_tables {

@@ -1,11 +1,10 @@
 //! Replaces aliases that a SELECT uses in later columns or in WHERE.
 //!
-//! `SELECT a + 1 AS b, b * 2 AS c FROM t WHERE b > 1` becomes
-//! `SELECT a + 1 AS b, (a + 1) * 2 AS c FROM t WHERE (a + 1) > 1`, as in DuckDB. DataFusion
-//! resolves aliases only in GROUP BY, HAVING, QUALIFY and ORDER BY. Only statements with an unknown
-//! column are rewritten, and a column of FROM has precedence over an alias, so that no statement
-//! that can be planned changes its meaning. This workaround is obsolete once the test
-//! `stock_aliases_are_still_no_columns` fails.
+//! `SELECT a + 1 AS b, b * 2 AS c FROM t WHERE b > 1` becomes `SELECT a + 1 AS b, (a + 1) * 2 AS c
+//! FROM t WHERE (a + 1) > 1`, as in DuckDB. DataFusion resolves aliases only in GROUP BY, HAVING,
+//! QUALIFY and ORDER BY. Only statements with an unknown column are rewritten, and a column of FROM
+//! has precedence over an alias, so that no statement that can be planned changes its meaning. This
+//! workaround is obsolete once the test `stock_aliases_are_still_no_columns` fails.
 //!
 //! In HAVING, DataFusion takes a name for a column of FROM, even if it is the alias of an
 //! aggregate, and refuses a column that is not grouped. Such an alias is replaced, too. This
@@ -38,7 +37,8 @@ const HIDDEN: [&str; 2] = ["_file", "_row"];
 /// SELECT in which each alias uses the previous one twice would double in size per alias.
 const MOST_ADDED: usize = 1_000;
 
-/// Whether a SELECT of a statement may use an alias of an earlier column or, in WHERE, of any column.
+/// Whether a SELECT of a statement may use an alias of an earlier column or, in WHERE, of any
+/// column.
 pub(in crate::sql::statement) fn may_reuse<S: Visit>(statement: &S) -> bool {
     statement.visit(&mut FindReuse).is_break()
 }

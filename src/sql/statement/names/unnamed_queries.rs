@@ -7,10 +7,11 @@
 //! table next to the subquery or of a query around it has one of these names. This workaround is
 //! obsolete once the test `stock_subqueries_still_keep_the_names_of_their_tables` fails.
 //!
-//! The columns that such a subquery computes have no table name at all, and DataFusion confuses them with aliases and
-//! expressions:
+//! The columns that such a subquery computes have no table name at all, and DataFusion confuses
+//! them with aliases and expressions:
 //!
-//! * in `SELECT b AS a, a AS b FROM (SELECT x AS a, y AS b FROM t) QUALIFY a > 1`, it takes `a` for the alias;
+//! * in `SELECT b AS a, a AS b FROM (SELECT x AS a, y AS b FROM t) QUALIFY a > 1`, it takes `a` for
+//!   the alias;
 //! * in `FROM (SELECT x AS a, -a FROM (..)) ORDER BY -a`, it takes the sort key `-a` for the column
 //!   `-a` of the subquery;
 //! * in `SELECT DISTINCT -a FROM (SELECT max(x) AS a, -a FROM (..) GROUP BY -a)`, it takes the
@@ -207,7 +208,8 @@ fn add_qualifiers<V: Visit>(node: &V, tables: &mut HashSet<String>) {
     });
 }
 
-/// Returns the aliases in a SELECT that its other columns, HAVING or QUALIFY mention, in lower case.
+/// Returns the aliases in a SELECT that its other columns, HAVING or QUALIFY mention, in lower
+/// case.
 fn find_used_aliases(select: &Select) -> HashSet<String> {
     let mut columns: Vec<(Option<&Ident>, &Expr)> = Vec::new();
     for item in &select.projection {

@@ -1,9 +1,11 @@
-//! Supports a SELECT with `unnest` in which the alias of another expression equals the name of a column.
+//! Supports a SELECT with `unnest` in which the alias of another expression equals the name of a
+//! column.
 //!
-//! DataFusion 55 plans `SELECT r.d + 1 AS d, unnest(r.x) AS u FROM r` as a projection of
-//! `r.d`, `r.d + 1 AS d` and `r.x` below the `Unnest`, and rejects `r.d` and
-//! `d` there as ambiguous. So this file gives the columns of such a SELECT generated names, and wraps it in another SELECT that restores the original names. This workaround is obsolete once the test `stock_names_beside_unnest_still_clash`
-//! fails.
+//! DataFusion 55 plans `SELECT r.d + 1 AS d, unnest(r.x) AS u FROM r` as a projection of `r.d`,
+//! `r.d + 1 AS d` and `r.x` below the `Unnest`, and rejects `r.d` and `d` there as ambiguous. So
+//! this file gives the columns of such a SELECT generated names, and wraps it in another SELECT
+//! that restores the original names. This workaround is obsolete once the test
+//! `stock_names_beside_unnest_still_clash` fails.
 
 use std::ops::ControlFlow;
 

@@ -41,7 +41,8 @@ pub(in crate::sql) fn list_known_options<'a>(
         let inner: Vec<&TokenWithSpan> = inner.skip(1).collect();
         let inner = inner.split_last().map(|(_, inner)| inner).unwrap_or_default();
         out.push_str(&rewrite_options(&format_plain_text(&target.token), inner)?);
-        // Keeps the line breaks of the replaced text, so that errors in later statements name the right lines.
+        // Keeps the line breaks of the replaced text, so that errors in later statements name the
+        // right lines.
         out.push_str(&"\n".repeat(replaced.matches('\n').count()));
         copied = end;
     }
@@ -305,7 +306,8 @@ fn list_columns(value: &[&TokenWithSpan]) -> String {
     names.collect::<Vec<String>>().join(", ")
 }
 
-/// Returns the part of an option's name after its first word: `.has_header` for `format.has_header 'true'`.
+/// Returns the part of an option's name after its first word: `.has_header` for
+/// `format.has_header 'true'`.
 fn format_option_suffix(value: &[&TokenWithSpan]) -> String {
     let name = value.split_last().map_or(value, |(_, name)| name);
     name.iter().map(|t| t.token.to_string()).collect()
@@ -348,7 +350,8 @@ pub(in crate::sql::statement) fn suggest_options(
         _ => return e,
     };
     let copies = text.split_whitespace().any(|word| word.eq_ignore_ascii_case("COPY"));
-    // The parser reports `found: (` for options written as `(FORMAT csv, HEADER)` or `WITH (HEADER)`.
+    // The parser reports `found: (` for options written as `(FORMAT csv, HEADER)` or
+    // `WITH (HEADER)`.
     if !copies || !message.contains("found: (") {
         return e;
     }

@@ -1,5 +1,5 @@
-//! Limits the depth of statements. Before a text is parsed, it is rejected if it would overflow the stack.
-//! After parsing, long sequences of AND, OR and `||` are converted to balanced trees.
+//! Limits the depth of statements. Before a text is parsed, it is rejected if it would overflow the
+//! stack. After parsing, long sequences of AND, OR and `||` are converted to balanced trees.
 
 use datafusion::common::plan_err;
 use datafusion::error::Result;
@@ -16,8 +16,8 @@ const OPERATORS: usize = 2_500;
 /// Maximum number of nested casts, subscripts and predicates. `x[1]::INT IS NULL` has three: the
 /// subscript is the operand of the cast, and the cast is the operand of IS NULL.
 ///
-/// The optimizer copies and compares expressions recursively on its caller's stack. In a debug build, 300
-/// levels fill the default thread stack of 2 MiB.
+/// The optimizer copies and compares expressions recursively on its caller's stack. In a debug
+/// build, 300 levels fill the default thread stack of 2 MiB.
 const NESTED: usize = 128;
 
 /// Maximum number of consecutive AND, OR and `||`. Before planning, they are converted to a
@@ -30,9 +30,9 @@ const RELATIONS: usize = 1_000;
 /// Maximum number of consecutive comparisons, as in `a = b = c`, whose planning time is quadratic.
 const COMPARISONS: usize = 200;
 
-/// Returns an error for a text that is too deep for planners, or that nests more parentheses and CASE than
-/// the parser accepts (`datafusion.sql_parser.recursion_limit`). The parser parses each nesting level
-/// twice, so its time is exponential in the depth.
+/// Returns an error for a text that is too deep for planners, or that nests more parentheses and
+/// CASE than the parser accepts (`datafusion.sql_parser.recursion_limit`). The parser parses each
+/// nesting level twice, so its time is exponential in the depth.
 pub(in crate::sql) fn check_depth(
     text: &str,
     dialect: &dyn Dialect,
@@ -99,7 +99,8 @@ enum DepthEffect {
     /// A comma, or a word such as SELECT, before an expression that is not an operand of the
     /// operators before it.
     BeginExpression,
-    /// UNION or JOIN, as in `a JOIN b JOIN c`: one more relation, and the beginning of an expression.
+    /// UNION or JOIN, as in `a JOIN b JOIN c`: one more relation, and the beginning of an
+    /// expression.
     BeginRelation,
     /// `|>`, whose left side is a whole query.
     Pipe,

@@ -45,7 +45,8 @@ pub(in crate::sql) fn build_default_dialect() -> Box<dyn Dialect> {
 /// * `a ISNULL` is a column with the alias `isnull`. Here it is `a IS NULL`.
 /// * `a ** b` is an error. Here it is `power(a, b)`.
 /// * `a IN x` of a list `x` without parentheses is an error. Here it is `list_contains(x, a)`.
-/// * `((SELECT 1) UNION (SELECT 2))` is an error in an expression, also after ANY and ALL. Here it is a subquery.
+/// * `((SELECT 1) UNION (SELECT 2))` is an error in an expression, also after ANY and ALL. Here it
+///   is a subquery.
 /// * `x = ANY (VALUES (1))` and `x = ANY (FROM t)` are errors. Here they compare `x` with the rows.
 /// * `[v + 1 FOR v IN x IF v > 1]` is an error. Here it is a call of `list_transform`.
 /// * `a INT AUTO_INCREMENT` in CREATE TABLE is `a INT`. Here AUTO_INCREMENT, the other words of
@@ -55,7 +56,8 @@ pub(in crate::sql) fn build_default_dialect() -> Box<dyn Dialect> {
 #[derive(Debug)]
 struct SqlDialect(DuckDbDialect);
 
-/// The precedence of `||`, `|`, `&`, `<<` and `>>`, between LIKE and `+` (30) in the numbers of the parser.
+/// The precedence of `||`, `|`, `&`, `<<` and `>>`, between LIKE and `+` (30) in the numbers of the
+/// parser.
 const OTHER_OPERATOR: u8 = 25;
 
 /// The precedence of LIKE, IN and BETWEEN, between `=` (20) and [`OTHER_OPERATOR`].
@@ -252,7 +254,8 @@ fn is_power(parser: &Parser<'_>) -> bool {
     first.token == Token::Mul && second.token == Token::Mul && first.span.end == second.span.start
 }
 
-/// Returns `power(base, exponent)`. `**` binds tighter than `*` and looser than a sign: `-a ** b` is `(-a) ** b`.
+/// Returns `power(base, exponent)`. `**` binds tighter than `*` and looser than a sign: `-a ** b`
+/// is `(-a) ** b`.
 ///
 /// In the parser, `**` has the precedence of `*`, because a greater precedence would exceed that of
 /// the sign. In `a * b ** c`, `base` is therefore `a * b`, and the result is `a * power(b, c)`.
@@ -397,7 +400,8 @@ fn parse_list(parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
     Ok(Expr::Array(Array { elem, named: false }))
 }
 
-/// Parses the rest of `[result FOR x IN list IF condition]`, or of `[.. FOR x, i IN ..]` with positions `i`, after FOR.
+/// Parses the rest of `[result FOR x IN list IF condition]`, or of `[.. FOR x, i IN ..]` with
+/// positions `i`, after FOR.
 ///
 /// The condition refers to positions in `list`, but `list_filter` would change these positions. A
 /// list with both positions and a condition is therefore an error.

@@ -14,11 +14,13 @@ use datafusion::logical_expr::sqlparser::tokenizer::{Location, Token, TokenWithS
 use crate::sql::base::tokens::{find_keyword, read_tokens};
 
 /// Rewrites `FROM t WHERE x` to `FROM t SELECT * WHERE x`, and `* EXCEPT (a)` to `* EXCLUDE (a)`,
-/// removes [NOT] MATERIALIZED from WITH, and marks `INSERT INTO t BY NAME`. Also makes the parser accept a list of queries after IN,
-/// names of arguments that are keywords, such as `order => 'desc'`, and `trim(TRAILING FROM s)`.
+/// removes [NOT] MATERIALIZED from WITH, and marks `INSERT INTO t BY NAME`. Also makes the parser
+/// accept a list of queries after IN, names of arguments that are keywords, such as
+/// `order => 'desc'`, and `trim(TRAILING FROM s)`.
 ///
 /// MATERIALIZED does not change the rows: a query whose rows may differ between runs is computed
-/// once ([`share_ctes`](crate::sql::workarounds::subqueries::shared_rows::share_ctes)), other queries may run again.
+/// once ([`share_ctes`](crate::sql::workarounds::subqueries::shared_rows::share_ctes)), other
+/// queries may run again.
 pub(in crate::sql) fn rewrite_known_forms<'a>(
     text: &'a str,
     dialect: &dyn Dialect,
@@ -157,8 +159,8 @@ fn exclude_columns(tokens: &[&TokenWithSpan], edits: &mut Vec<TextEdit>) {
     }
 }
 
-/// Rewrites `trim(TRAILING FROM s)` to `trim(TRAILING s)`, and `trim(FROM s)` to `trim(s)`. The parser
-/// accepts FROM only after the characters to remove.
+/// Rewrites `trim(TRAILING FROM s)` to `trim(TRAILING s)`, and `trim(FROM s)` to `trim(s)`. The
+/// parser accepts FROM only after the characters to remove.
 fn shorten_trims(tokens: &[&TokenWithSpan], edits: &mut Vec<TextEdit>) {
     for (at, pair) in tokens.windows(2).enumerate() {
         let [trim, open] = pair else { continue };
@@ -281,7 +283,8 @@ fn begins_query(tokens: &[&TokenWithSpan], at: usize) -> bool {
     }
 }
 
-/// Whether tokens end with the beginning of an INSERT up to its query, such as `INSERT INTO t BY NAME`.
+/// Whether tokens end with the beginning of an INSERT up to its query, such as
+/// `INSERT INTO t BY NAME`.
 fn follows_insert(tokens: &[&TokenWithSpan]) -> bool {
     let is_end = |token: &Token| matches!(token, Token::LParen | Token::RParen | Token::SemiColon);
     let mut before = tokens.iter().rev().take_while(|token| !is_end(&token.token));

@@ -1,4 +1,5 @@
-//! Adds the parentheses that the parser requires around nested joins and grouping keys, and SQL does not.
+//! Adds the parentheses that the parser requires around nested joins and grouping keys, and SQL
+//! does not.
 
 use datafusion::logical_expr::sqlparser::dialect::{Dialect, DuckDbDialect};
 use datafusion::logical_expr::sqlparser::keywords::Keyword;
@@ -7,8 +8,9 @@ use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan};
 use crate::sql::base::tokens::{find_keyword, read_tokens};
 use crate::sql::statement::parsing::forms::{TextEdit, apply_edits};
 
-/// Rewrites `a JOIN b LEFT JOIN c ON p ON q` to `a JOIN (b LEFT JOIN c ON p) ON q`, and `ROLLUP (a, (b)::INT)`
-/// to `ROLLUP (a, ((b)::INT))`. Returns `None` for a text without such places.
+/// Rewrites `a JOIN b LEFT JOIN c ON p ON q` to `a JOIN (b LEFT JOIN c ON p) ON q`, and
+/// `ROLLUP (a, (b)::INT)` to `ROLLUP (a, ((b)::INT))`. Returns `None` for a text without such
+/// places.
 ///
 /// Call this function only for a text that the parser refuses, so that it changes no valid text.
 /// This workaround is obsolete once the test `the_parser_still_requires_parentheses` fails.
@@ -73,7 +75,8 @@ impl<'a> JoinLevel<'a> {
         }
     }
 
-    /// Ends FROM. Its edits are dropped if a JOIN has no condition, because such a statement is an error.
+    /// Ends FROM. Its edits are dropped if a JOIN has no condition, because such a statement is an
+    /// error.
     fn end_from(&mut self, edits: &mut Vec<TextEdit>) {
         if self.open.is_empty() {
             edits.append(&mut self.edits);

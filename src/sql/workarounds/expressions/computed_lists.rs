@@ -8,15 +8,15 @@ use crate::sql::base::expression_parts::{has_part, rewrite_node, rewrite_parts};
 
 /// Analyzer rule, after type coercion: rewrites `x IN (a, CASE ..)` to `x = a OR x = CASE ..`.
 ///
-/// DataFusion detects constant list elements by evaluating them over zero rows. Over zero rows, `CASE WHEN p
-/// THEN 5 END` and `coalesce(x, 5)` are 5, so DataFusion builds a set that contains 5 for every row. Obsolete
-/// once the test `stock_lists_with_case_are_still_wrong` fails.
+/// DataFusion detects constant list elements by evaluating them over zero rows. Over zero rows,
+/// `CASE WHEN p THEN 5 END` and `coalesce(x, 5)` are 5, so DataFusion builds a set that contains 5
+/// for every row. Obsolete once the test `stock_lists_with_case_are_still_wrong` fails.
 pub(in crate::sql) fn rewrite_computed_lists(plan: LogicalPlan) -> Result<LogicalPlan> {
     rewrite_parts(plan, is_in_list, |e, _| Ok(compare_one_by_one(e)))
 }
 
-/// Optimizer rule, after all others: rewrites IN like [`rewrite_computed_lists`], if an element of the
-/// list was a plain column when that rule ran. An example is `c` in `SELECT .. FROM (SELECT y,
+/// Optimizer rule, after all others: rewrites IN like [`rewrite_computed_lists`], if an element of
+/// the list was a plain column when that rule ran. An example is `c` in `SELECT .. FROM (SELECT y,
 /// coalesce(x, 5) AS c FROM t) WHERE y IN (1, c)`: when the optimizer moves the condition into the
 /// subquery, it replaces `c` with `coalesce(x, 5)`.
 pub(in crate::sql) fn rewrite_moved_lists(
@@ -34,8 +34,8 @@ fn is_in_list(e: &Expr) -> bool {
 }
 
 fn compare_one_by_one(e: Expr) -> Transformed<Expr> {
-    // Expressions over columns count as computed: some, such as `coalesce`, become CASE later. So do
-    // volatile expressions, such as a CASE over a constant that no rule may fold.
+    // Expressions over columns count as computed: some, such as `coalesce`, become CASE later. So
+    // do volatile expressions, such as a CASE over a constant that no rule may fold.
     let is_computed = |e: &Expr| {
         let is_constant = e.column_refs().is_empty() && !e.contains_outer() && !e.is_volatile();
         !matches!(e, Expr::Column(_)) && !is_constant

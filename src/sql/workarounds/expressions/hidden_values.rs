@@ -84,10 +84,10 @@ fn mask_structs(unnest: Unnest) -> Result<LogicalPlan> {
 
 /// `SELECT s.a FROM 't.parquet'` reads all fields of `s` without this rule.
 ///
-/// Logical optimizer rule, the last of each pass: restores the `get_field` that [`mask_hidden_values`]
-/// has replaced, because scans read single fields of a struct only for `get_field`. Applies to columns
-/// of Parquet files without required fields: the fields of their NULL structs are NULL, so there is
-/// nothing to hide.
+/// Logical optimizer rule, the last of each pass: restores the `get_field` that
+/// [`mask_hidden_values`] has replaced, because scans read single fields of a struct only for
+/// `get_field`. Applies to columns of Parquet files without required fields: the fields of their
+/// NULL structs are NULL, so there is nothing to hide.
 pub(in crate::sql) fn restore_parquet_fields(
     plan: LogicalPlan,
     _config: &dyn OptimizerConfig,
@@ -130,7 +130,8 @@ fn reads_structs(args: &[Expr], columns: &DFSchema) -> bool {
     true
 }
 
-/// Whether all columns of a plan are columns of Parquet files in which the fields of NULL structs are NULL.
+/// Whether all columns of a plan are columns of Parquet files in which the fields of NULL structs
+/// are NULL.
 fn reads_parquet(plan: &LogicalPlan) -> bool {
     let mut plan = plan;
     loop {

@@ -27,9 +27,10 @@ const APART: &str = "__serrate_apart_";
 /// obsolete once the test `stock_in_lists_still_forget_null` fails.
 ///
 /// DataFusion also replaces `s ~ '.*'` with `s IS NOT NULL`, which is false for NULL. It replaces
-/// `s ~ 'a\\b'`, which finds a backslash, with `s LIKE '%a\b%'`, which escapes the
-/// `b`. This rule begins such patterns with an empty group, so that the simplifier keeps them. This workaround is obsolete once the tests `stock_patterns_still_forget_null`
-/// and `stock_patterns_still_forget_backslashes` fail.
+/// `s ~ 'a\\b'`, which finds a backslash, with `s LIKE '%a\b%'`, which escapes the `b`. This rule
+/// begins such patterns with an empty group, so that the simplifier keeps them. This workaround is
+/// obsolete once the tests `stock_patterns_still_forget_null` and
+/// `stock_patterns_still_forget_backslashes` fail.
 ///
 /// DataFusion also replaces `x % 1` with 0 for any `x` that is not a float and never NULL, although
 /// a decimal may have a fraction. This rule replaces it with `x % -1`, which has the same value.
@@ -170,9 +171,10 @@ fn find_literal(pattern: &Expr) -> Option<&ScalarValue> {
 
 const EMPTY_GROUP: &str = "()";
 
-/// Returns the pattern of `x ~ pattern` or `regexp_like(x, pattern)`, which the simplifier rewrites as
-/// `x ~ pattern`, if the simplifier could change the result: if the pattern is `.*`, or may match a
-/// backslash and does not begin with the empty group of [`keep_pattern`]. Otherwise returns `None`.
+/// Returns the pattern of `x ~ pattern` or `regexp_like(x, pattern)`, which the simplifier rewrites
+/// as `x ~ pattern`, if the simplifier could change the result: if the pattern is `.*`, or may
+/// match a backslash and does not begin with the empty group of [`keep_pattern`]. Otherwise returns
+/// `None`.
 fn find_lossy_pattern(e: &Expr) -> Option<&ScalarValue> {
     use Operator::{RegexIMatch, RegexMatch, RegexNotIMatch, RegexNotMatch};
     let pattern = match e {

@@ -1,4 +1,5 @@
-//! Rejects lambda bodies that DataFusion cannot evaluate, and gives lambda parameters their types and unique indices.
+//! Rejects lambda bodies that DataFusion cannot evaluate, and gives lambda parameters their types
+//! and unique indices.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -26,10 +27,10 @@ use crate::sql::base::plan_nodes::has_node;
 ///
 /// DataFusion determines the type of a lambda parameter while it plans SQL. At this time, the type
 /// of CASE is the type of its first branch, so `v` is an integer in `list_transform(CASE WHEN b
-/// THEN [1] ELSE [2.5] END, lambda v: v +
-/// 1)`. Type coercion casts the branches to one type, but `v` stays an integer, and physical
-/// planning fails. This rule casts the branches itself, and then determines the types of parameters
-/// again. This workaround is obsolete once the test `stock_parameters_over_case_still_fail` fails.
+/// THEN [1] ELSE [2.5] END, lambda v: v + 1)`. Type coercion casts the branches to one type, but
+/// `v` stays an integer, and physical planning fails. This rule casts the branches itself, and then
+/// determines the types of parameters again. This workaround is obsolete once the test
+/// `stock_parameters_over_case_still_fail` fails.
 pub(in crate::sql) fn retype_lambdas(plan: LogicalPlan) -> Result<LogicalPlan> {
     let is_lambda_call = |e: &PlanExpr| matches!(e, PlanExpr::HigherOrderFunction(_));
     if !has_node(&plan, |node| Ok(has_part(node, is_lambda_call)))? {
@@ -100,7 +101,8 @@ fn cast_branches(case: Case, columns: &DFSchema) -> Result<Transformed<PlanExpr>
     Ok(Transformed::yes(PlanExpr::Case(Case { expr, when_then_expr, else_expr })))
 }
 
-/// First index that [`separate_lambda_parameters`] gives to lambda parameters, above the index of any column.
+/// First index that [`separate_lambda_parameters`] gives to lambda parameters, above the index of
+/// any column.
 const PARAMETERS: usize = 1_000_000;
 
 /// Physical optimizer rule, before all others: gives lambda parameters indices that no column has.

@@ -22,7 +22,8 @@ use crate::sql::workarounds::subqueries::subquery_conditions::rewrite_quantified
 /// `SELECT [1, NULL] < [1, 2]` is true without this rule, although ORDER BY returns `[1, 2]` before
 /// `[1, NULL]`.
 ///
-/// Analyzer rule, after type coercion: gives lists and structs one order in comparisons, sorts and extremes.
+/// Analyzer rule, after type coercion: gives lists and structs one order in comparisons, sorts and
+/// extremes.
 ///
 /// In `<` and `greatest`, DataFusion treats NULL elements as the least value; in sorts, NULLS FIRST
 /// and NULLS LAST determine the place of NULL elements. Here NULL elements are the greatest value,
@@ -79,7 +80,8 @@ fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         {
             Ok(Transformed::yes(compare_order(*left, op, *right)))
         }
-        // DataFusion plans the comparisons of `x < ALL (query)` only after this rule, so this rule creates them.
+        // DataFusion plans the comparisons of `x < ALL (query)` only after this rule, so this rule
+        // creates them.
         Expr::SetComparison(test) if is_order(test.op) && is_nested(&test.expr, schema) => {
             rewrite_quantified(test, schema, compare_order).map(Transformed::yes)
         }
@@ -216,7 +218,8 @@ impl ScalarUDFImpl for NestedFunction {
     }
 }
 
-/// Returns the greatest (`wanted` is `Greater`) or least (`Less`) of `values` per row, ignoring NULL.
+/// Returns the greatest (`wanted` is `Greater`) or least (`Less`) of `values` per row, ignoring
+/// NULL.
 fn find_extreme_of_rows(values: &[ArrayRef], rows: usize, wanted: Ordering) -> Result<ArrayRef> {
     let Some(first) = values.first() else {
         let name = if wanted == Ordering::Greater { "greatest" } else { "least" };

@@ -18,15 +18,16 @@ use crate::sql::base::expression_parts::rewrite_parts;
 static COALESCE: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(CoalesceOnce)));
 
-/// Analyzer rule: evaluates the arguments of `coalesce` and `ifnull` once if one of them is volatile.
+/// Analyzer rule: evaluates the arguments of `coalesce` and `ifnull` once if one of them is
+/// volatile.
 ///
-/// DataFusion 55 replaces `coalesce(x, y)` with `CASE WHEN x IS NOT NULL THEN x ELSE y END`. If
-/// `x` calls `random()`, the second
-/// `x` can be NULL although the first is not: <https://github.com/apache/datafusion/issues/25477>. This workaround is obsolete once the test `stock_coalesce_still_evaluates_its_arguments_twice`
-/// fails.
+/// DataFusion 55 replaces `coalesce(x, y)` with `CASE WHEN x IS NOT NULL THEN x ELSE y END`. If `x`
+/// calls `random()`, the second `x` can be NULL although the first is not:
+/// <https://github.com/apache/datafusion/issues/25477>. This workaround is obsolete once the test
+/// `stock_coalesce_still_evaluates_its_arguments_twice` fails.
 ///
-/// The function that replaces `coalesce` evaluates all arguments for all rows, so an argument that fails for
-/// a row fails there even if an earlier argument has a value.
+/// The function that replaces `coalesce` evaluates all arguments for all rows, so an argument that
+/// fails for a row fails there even if an earlier argument has a value.
 pub(in crate::sql) fn evaluate_coalesce_once(plan: LogicalPlan) -> Result<LogicalPlan> {
     let is_affected =
         |e: &Expr| matches!(e, Expr::ScalarFunction(call) if is_evaluated_twice(call));
@@ -44,7 +45,8 @@ fn is_evaluated_twice(call: &ScalarFunction) -> bool {
         && call.args.split_last().is_some_and(|(_, tested)| tested.iter().any(Expr::is_volatile))
 }
 
-/// Returns the function that [`evaluate_coalesce_once`] inserts, for plans that are sent to worker processes.
+/// Returns the function that [`evaluate_coalesce_once`] inserts, for plans that are sent to worker
+/// processes.
 #[cfg(feature = "cluster")]
 pub(in crate::sql) fn get_coalesce_function() -> Arc<ScalarUDF> {
     Arc::clone(&COALESCE)

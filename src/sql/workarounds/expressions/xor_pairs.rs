@@ -12,9 +12,8 @@ use crate::sql::base::expression_parts::rewrite_parts;
 /// Analyzer rule: replaces two equal operands `x` of `^` with `x & 0`: `x ^ 5 ^ x` becomes
 /// `5 ^ (x & 0)`.
 ///
-/// DataFusion 55 removes such operands, so that for a NULL `x`, `x ^
-/// x` is 0 instead of NULL. This workaround is obsolete once the test `stock_pairs_of_xor_still_forget_null`
-/// fails.
+/// DataFusion 55 removes such operands, so that for a NULL `x`, `x ^ x` is 0 instead of NULL. This
+/// workaround is obsolete once the test `stock_pairs_of_xor_still_forget_null` fails.
 pub(in crate::sql) fn rewrite_xor_pairs(plan: LogicalPlan) -> Result<LogicalPlan> {
     rewrite_parts(plan, is_xor, |e, columns| match is_xor(&e) {
         true => mask_pairs(e, columns),

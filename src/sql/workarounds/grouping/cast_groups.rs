@@ -12,8 +12,8 @@ use super::dependencies::{may_have_dependencies, remove_dependencies};
 ///
 /// DataFusion removes the keys that a unique column of the input determines. It finds this column
 /// among the keys by its name, and a cast has the name of its column. So `GROUP BY f::INT, f` over
-/// rows with unique `f` becomes `GROUP BY
-/// f::INT`. This workaround is obsolete once the test `stock_casts_still_replace_group_keys` fails.
+/// rows with unique `f` becomes `GROUP BY f::INT`. This workaround is obsolete once the test
+/// `stock_casts_still_replace_group_keys` fails.
 ///
 /// The rule also hides which columns of a GROUP BY are unique if two keys have the same name, as a
 /// cast and its column have, or the column "a + Int64(1)" and the expression `a + 1`. DataFusion

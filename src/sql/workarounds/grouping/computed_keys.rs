@@ -15,8 +15,8 @@ use datafusion::optimizer::OptimizerConfig;
 /// Prefix of the names of the columns in which this rule computes sort keys.
 const KEY: &str = "__serrate_key_";
 
-/// Logical optimizer rule: computes sort keys and PARTITION BY keys that contain comparisons, AND or OR in a projection
-/// below the sort, window or aggregate.
+/// Logical optimizer rule: computes sort keys and PARTITION BY keys that contain comparisons, AND
+/// or OR in a projection below the sort, window or aggregate.
 ///
 /// DataFusion 55 derives the order of such a key from the ranges of its operands. The range of most
 /// functions has the type Null, and DataFusion then derives no order: rows that are sorted by
@@ -73,11 +73,11 @@ pub(in crate::sql) fn project_computed_keys(
     }
 }
 
-/// Replaces keys in ORDER BY and PARTITION BY of `calls` with columns. Returns the changed calls, and
-/// a projection of `input` that computes these columns.
+/// Replaces keys in ORDER BY and PARTITION BY of `calls` with columns. Returns the changed calls,
+/// and a projection of `input` that computes these columns.
 ///
-/// If any call has a computed key among several PARTITION BY keys ([`has_computed_partition`]), this
-/// replaces the computed keys of every call. Otherwise, it replaces only the keys whose order
+/// If any call has a computed key among several PARTITION BY keys ([`has_computed_partition`]),
+/// this replaces the computed keys of every call. Otherwise, it replaces only the keys whose order
 /// DataFusion cannot derive ([`is_underivable`]), and those without columns ([`names_no_column`]).
 fn compute_keys(
     calls: Vec<Expr>,
@@ -127,8 +127,8 @@ fn has_underivable_key(call: &Expr) -> bool {
     }
 }
 
-/// Whether a window has several PARTITION BY keys, and at least one of them is computed, which means
-/// that it is neither a column nor a literal.
+/// Whether a window has several PARTITION BY keys, and at least one of them is computed, which
+/// means that it is neither a column nor a literal.
 fn has_computed_partition(call: &Expr) -> bool {
     match call {
         Expr::Alias(alias) => has_computed_partition(&alias.expr),
@@ -156,8 +156,8 @@ fn is_underivable(key: &Expr) -> bool {
     .unwrap_or(false)
 }
 
-/// Whether a key that is not a literal has the same value for each row of a window, or a random one.
-/// Returns false for a parameter of PREPARE, whose type may be unknown.
+/// Whether a key that is not a literal has the same value for each row of a window, or a random
+/// one. Returns false for a parameter of PREPARE, whose type may be unknown.
 fn names_no_column(key: &Expr) -> bool {
     let is_named = |e: &Expr| {
         matches!(e, Expr::Column(_) | Expr::OuterReferenceColumn(..) | Expr::Placeholder(_))

@@ -8,9 +8,10 @@
 //! `stock_unnest_still_keeps_dependencies` in `tests/sql/unnest.rs` fails, and this file can be
 //! removed.
 //!
-//! DataFusion derives dependencies again whenever it rewrites a plan, so removing them from a schema does
-//! not help. But a projection drops the dependencies of columns that it computes. So this file inserts a
-//! projection below `Unnest` that computes every column with a function that returns its argument.
+//! DataFusion derives dependencies again whenever it rewrites a plan, so removing them from a
+//! schema does not help. But a projection drops the dependencies of columns that it computes. So
+//! this file inserts a projection below `Unnest` that computes every column with a function that
+//! returns its argument.
 
 use std::any::Any;
 use std::sync::{Arc, LazyLock};
@@ -75,8 +76,8 @@ fn needs_barrier(unnest: &Unnest) -> Result<bool> {
     may_have_dependencies(&unnest.input)
 }
 
-/// Whether a plan has functional dependencies, or may get some when the optimizer turns DISTINCT, subqueries
-/// and other nodes into aggregates.
+/// Whether a plan has functional dependencies, or may get some when the optimizer turns DISTINCT,
+/// subqueries and other nodes into aggregates.
 pub(super) fn may_have_dependencies(plan: &LogicalPlan) -> Result<bool> {
     if is_barrier(plan) {
         return Ok(false);
@@ -104,7 +105,8 @@ fn add_barrier(unnest: Unnest) -> Result<LogicalPlan> {
     unnest.with_new_exprs(unnest.expressions(), vec![computed])
 }
 
-/// Returns a projection that computes each column of a plan, and therefore has no functional dependencies.
+/// Returns a projection that computes each column of a plan, and therefore has no functional
+/// dependencies.
 pub(super) fn remove_dependencies(plan: &Arc<LogicalPlan>) -> Result<LogicalPlan> {
     let columns = plan.schema().columns().into_iter().map(|column| {
         let (relation, name) = (column.relation.clone(), column.name.clone());

@@ -32,8 +32,8 @@ use serrate_core::internal::{holds_float, to_canonical_floats};
 ///
 /// DataFusion compares floats in the total order of IEEE 754 and hashes their bits, so:
 ///
-/// * A NaN with a negative sign (the result of 0.0 / 0.0 on most processors) is less than all numbers and not
-///   equal to a NaN with a positive sign.
+/// * A NaN with a negative sign (the result of 0.0 / 0.0 on most processors) is less than all
+///   numbers and not equal to a NaN with a positive sign.
 /// * -0.0 sorts before 0.0, and window partitions and list comparisons distinguish them.
 /// * A hash join pushes a filter on its keys into the scan of the other input, and loses matching
 ///   rows.
@@ -209,7 +209,8 @@ fn is_equality(op: Operator) -> bool {
     matches!(op, Eq | NotEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
-/// Wraps the compared operands of an expression in [`make_float_key`]. Returns whether anything changed.
+/// Wraps the compared operands of an expression in [`make_float_key`]. Returns whether anything
+/// changed.
 fn wrap_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     let parts: Vec<&mut Expr> = match expr {
         // The operands stay unchanged if one of them is a literal number: NaN does not equal a
@@ -310,7 +311,8 @@ fn wrap_group_keys(mut aggregate: Aggregate) -> Result<Transformed<LogicalPlan>>
     Ok(Transformed::yes(LogicalPlan::Aggregate(keyed)))
 }
 
-/// Wraps a float expression in [`make_float_key`] unless it is canonical. Returns whether it did so.
+/// Wraps a float expression in [`make_float_key`] unless it is canonical. Returns whether it did
+/// so.
 fn add_key(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     let lacks = lacks_key(expr, schema);
     if lacks {
@@ -335,7 +337,8 @@ fn lacks_key(expr: &Expr, schema: &DFSchema) -> bool {
         Expr::Cast(cast) => cast.expr.get_type(schema).is_ok_and(|t| t.is_integer()),
         _ => false,
     };
-    // A lambda parameter or a column of an outer query has no type in this schema and is not wrapped.
+    // A lambda parameter or a column of an outer query has no type in this schema and is not
+    // wrapped.
     !is_key && inner.get_type(schema).is_ok_and(|t| holds_float(&t))
 }
 

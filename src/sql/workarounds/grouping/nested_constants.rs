@@ -17,7 +17,8 @@ use crate::sql::workarounds::sorting::sorts::has_comparison;
 /// `SELECT * FROM (SELECT *, row_number() OVER (ORDER BY a, id) AS n FROM (SELECT *, [[1]] AS a
 /// FROM t)) WHERE n <= 2` fails without this rule.
 ///
-/// Logical optimizer rule, after all others: replaces constant columns of lists of lists with function calls.
+/// Logical optimizer rule, after all others: replaces constant columns of lists of lists with
+/// function calls.
 ///
 /// DataFusion 55 derives an interval from each constant of a projection, and compares the two equal
 /// bounds of the interval. DataFusion cannot compare lists of lists, so DISTINCT, PARTITION BY and
@@ -73,7 +74,8 @@ struct NestedConstant {
 }
 
 impl ScalarUDFImpl for NestedConstant {
-    // The function is stable, because the simplifier would replace a call of an immutable function with a constant.
+    // The function is stable, because the simplifier would replace a call of an immutable function
+    // with a constant.
     declare!("nested_constant", Signature::nullary(Volatility::Stable));
 
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {

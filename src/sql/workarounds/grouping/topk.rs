@@ -31,7 +31,8 @@ pub(in crate::sql) fn remove_float_limits(
 /// `SELECT DISTINCT k, count(*) OVER (PARTITION BY k) AS n FROM t LIMIT 30` fails without this
 /// rule.
 ///
-/// Physical optimizer rule: removes the limit of DISTINCT .. LIMIT from an aggregate over sorted rows.
+/// Physical optimizer rule: removes the limit of DISTINCT .. LIMIT from an aggregate over sorted
+/// rows.
 ///
 /// DataFusion gives the limit to an aggregate of rows without an order. If a later rule sorts the
 /// rows, the aggregate runs as a TopK and fails: "Ordering direction required for DISTINCT with

@@ -12,11 +12,11 @@ const SIMPLIFY: &str = "simplify_expressions";
 ///
 /// Applies rules of DataFusion only to the nodes or plans for which they succeed.
 ///
-/// * `single_distinct_aggregation_to_group_by` gives the keys of its inner GROUP BY the names of the outer
-///   keys. A column and a cast of it get the same name there, and the query fails. Obsolete once the test
-///   `stock_distinct_sums_by_a_cast_still_fail` fails.
-/// * `simplify_expressions` fails if it cannot cast a literal, even within a branch of CASE that no row
-///   takes. The execution reports the error if a row does take it. Obsolete once the test
+/// * `single_distinct_aggregation_to_group_by` gives the keys of its inner GROUP BY the names of
+///   the outer keys. A column and a cast of it get the same name there, and the query fails.
+///   Obsolete once the test `stock_distinct_sums_by_a_cast_still_fail` fails.
+/// * `simplify_expressions` fails if it cannot cast a literal, even within a branch of CASE that no
+///   row takes. The execution reports the error if a row does take it. Obsolete once the test
 ///   `stock_casts_in_branches_still_fail` fails.
 pub(in crate::sql) fn skip_failing_nodes(
     stock: &dyn OptimizerRule,
@@ -48,8 +48,8 @@ pub(in crate::sql) fn skip_failing_nodes(
     }
 }
 
-/// Whether all expressions of a node are columns and literals, which `simplify_expressions` does not
-/// change. It removes an alias that repeats the name of a literal.
+/// Whether all expressions of a node are columns and literals, which `simplify_expressions` does
+/// not change. It removes an alias that repeats the name of a literal.
 fn has_leaves_only(node: &LogicalPlan) -> Result<bool> {
     let mut found = true;
     node.apply_expressions(|e| {
@@ -67,8 +67,9 @@ fn has_leaves_only(node: &LogicalPlan) -> Result<bool> {
 }
 
 /// Whether a failure of `simplify_expressions` for a node is an error of the query: the node has no
-/// expression such as CASE that can skip a cast and no held condition, which may receive no rows, or
-/// it has functions that only this rule can evaluate (`arrow_cast`, functions of the current time).
+/// expression such as CASE that can skip a cast and no held condition, which may receive no rows,
+/// or it has functions that only this rule can evaluate (`arrow_cast`, functions of the current
+/// time).
 fn must_be_simplified(node: &LogicalPlan) -> Result<bool> {
     let (mut conditional, mut simplified) = (false, false);
     node.apply_expressions(|e| {

@@ -12,9 +12,9 @@ use crate::sql::base::boxed_methods::boxed_method;
 /// Wraps a planner. If planning fails, plans the query again without the statistics of files.
 ///
 /// DataFusion 55 fails to estimate the rows of some conditions from the minimum and maximum of
-/// their columns: `d - DATE '2024-01-01' > 3`, and `t::DATE > DATE '2023-12-31'` if
-/// `t` has values from the last microsecond of that day to the next year. This workaround is obsolete once the test `stock_estimates_of_conditions_still_fail`
-/// fails.
+/// their columns: `d - DATE '2024-01-01' > 3`, and `t::DATE > DATE '2023-12-31'` if `t` has values
+/// from the last microsecond of that day to the next year. This workaround is obsolete once the
+/// test `stock_estimates_of_conditions_still_fail` fails.
 #[derive(Debug)]
 pub(in crate::sql) struct StatisticsPlanner {
     pub(in crate::sql) inner: Arc<dyn QueryPlanner + Send + Sync>,

@@ -34,11 +34,13 @@ use crate::sql::workarounds::guards::waiting_joins::refuse_waiting_filters;
 /// `SELECT b.id, b.v FROM small a RIGHT JOIN big b ON a.id = b.id WHERE a.id IS NULL` over Parquet
 /// files returns no row without this function.
 ///
-/// Applies `FilterPushdown`, `FilterPushdown(Post)`, `ProjectionPushdown` or `PushdownSort` so that it moves
-/// nothing past a node where columns would be mixed up, or where the rows of a LIMIT would change.
+/// Applies `FilterPushdown`, `FilterPushdown(Post)`, `ProjectionPushdown` or `PushdownSort` so that
+/// it moves nothing past a node where columns would be mixed up, or where the rows of a LIMIT would
+/// change.
 ///
-/// While the rule runs, a [`BarrierExec`] above each such node keeps filters, projections and orders above
-/// it. The node's own filters and projections, and all others below the barrier, move as usual.
+/// While the rule runs, a [`BarrierExec`] above each such node keeps filters, projections and
+/// orders above it. The node's own filters and projections, and all others below the barrier, move
+/// as usual.
 ///
 /// `FilterPushdown` of DataFusion 55 passes a filter from a node to its child by the names of its
 /// columns. If a schema has a name twice, as above a join of two tables with a column `id`, the
@@ -47,33 +49,33 @@ use crate::sql::workarounds::guards::waiting_joins::refuse_waiting_filters;
 /// <https://github.com/apache/datafusion/issues/25296>,
 /// <https://github.com/apache/datafusion/issues/25244>. The upstream fix,
 /// <https://github.com/apache/datafusion/pull/25259>, is not released yet;
-/// `stock_filter_pushdown_is_still_wrong` in `tests/sql/joins.rs` fails once it is. `FilterPushdown` also
-/// passes conditions on lists to scans of Parquet, which accept these conditions and do not apply
-/// them ([`guard_row_filters`]).
+/// `stock_filter_pushdown_is_still_wrong` in `tests/sql/joins.rs` fails once it is.
+/// `FilterPushdown` also passes conditions on lists to scans of Parquet, which accept these
+/// conditions and do not apply them ([`guard_row_filters`]).
 ///
+/// `FilterPushdown(Post)` passes dynamic filters to scans below expressions that can fail. Such
+/// filters depend on other rows and on timing, so whether a query over Parquet fails would depend
+/// on the rows that a join or TopK has seen. The rule also gives the scan below `min(f(a)), max(b)`
+/// a filter for `max(b)` alone, which drops rows that `min(f(a))` needs. The filter that the rule
+/// gives the scan below `max(x)` of floats drops row groups with NaN, because statistics omit NaN
+/// ([`filters_too_much`]). The filters of some joins make the query wait forever
+/// ([`refuse_waiting_filters`]). The rule also gives a filter to a scan that has taken over a
+/// LIMIT, which then counts the rows that pass the filter. This workaround is obsolete once the
+/// test `stock_joins_still_filter_below_limits` in `tests/sql/limits.rs` fails.
 ///
-/// `FilterPushdown(Post)` passes dynamic filters to scans below expressions that can fail. Such filters depend on other rows and on timing, so whether a query over Parquet fails would depend on the rows that a join or TopK has seen. The rule also gives the scan below `min(f(a)),
-/// max(b)` a filter for `max(b)` alone, which drops rows that
-/// `min(f(a))` needs. The filter that the rule gives the scan below `max(x)` of floats drops row
-/// groups with NaN, because statistics omit NaN
-/// ([`filters_too_much`]). The filters of some joins make the query wait forever ([`refuse_waiting_filters`]).
-/// The rule also gives a filter to a scan that has taken over a LIMIT, which then counts the rows
-/// that pass the filter. This workaround is obsolete once the test
-/// `stock_joins_still_filter_below_limits` in `tests/sql/limits.rs` fails.
-///
-///
-/// `PushdownSort` makes a scan of Parquet that has taken over a LIMIT read its row groups and files in another order, so that the LIMIT returns other rows. This workaround is obsolete once the test `stock_limited_scans_still_reorder_rows`
-/// fails.
+/// `PushdownSort` makes a scan of Parquet that has taken over a LIMIT read its row groups and files
+/// in another order, so that the LIMIT returns other rows. This workaround is obsolete once the
+/// test `stock_limited_scans_still_reorder_rows` fails.
 ///
 /// `ProjectionPushdown` has three bugs. It moves a projection below a `FilterExec` that itself
 /// projects, as if both had the same columns. This workaround is obsolete once the test
-/// `stock_projections_of_filters_still_fail` fails. It moves expressions that can fail below a `FilterExec`,
-/// where they are evaluated for the rows that the filter drops
-/// ([`GuardedFilterExec`]). This workaround is obsolete once the test `stock_projections_still_move_below_filters`
-/// fails. It also moves subexpressions of the condition of a nested-loop join below the join, where
-/// they are evaluated for rows without a match, and out of lambda bodies, although they cannot be
-/// evaluated outside. This workaround is obsolete once the test
-/// `stock_parts_of_join_conditions_still_move` fails.
+/// `stock_projections_of_filters_still_fail` fails. It moves expressions that can fail below a
+/// `FilterExec`, where they are evaluated for the rows that the filter drops
+/// ([`GuardedFilterExec`]). This workaround is obsolete once the test
+/// `stock_projections_still_move_below_filters` fails. It also moves subexpressions of the
+/// condition of a nested-loop join below the join, where they are evaluated for rows without a
+/// match, and out of lambda bodies, although they cannot be evaluated outside. This workaround is
+/// obsolete once the test `stock_parts_of_join_conditions_still_move` fails.
 pub(in crate::sql) fn guard_pushdowns(
     stock: &dyn PhysicalOptimizerRule,
     plan: Arc<dyn ExecutionPlan>,
@@ -168,7 +170,8 @@ fn resolves_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
         return false;
     }
     if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
-        // A group key is the same column above and below the aggregate if it is a column that keeps its name.
+        // A group key is the same column above and below the aggregate if it is a column that keeps
+        // its name.
         return aggregate.group_expr().expr().iter().all(|(key, name)| is_column(key, name));
     }
     if node.is::<UnionExec>() {
@@ -283,7 +286,8 @@ fn have_equal_names(a: &Schema, b: &Schema) -> bool {
         && a.fields().iter().zip(b.fields()).all(|(a, b)| a.name() == b.name())
 }
 
-/// Stops filters, projections and orders that a rule would move down. Present only while [`guard_pushdowns`] runs.
+/// Stops filters, projections and orders that a rule would move down. Present only while
+/// [`guard_pushdowns`] runs.
 #[derive(Debug)]
 struct BarrierExec {
     input: Arc<dyn ExecutionPlan>,
@@ -308,7 +312,8 @@ impl ExecutionPlan for BarrierExec {
     same_rows!();
 }
 
-/// Hides a join from a rule, except that projections may move into it. Present while [`guard_pushdowns`] runs.
+/// Hides a join from a rule, except that projections may move into it. Present while
+/// [`guard_pushdowns`] runs.
 #[derive(Debug)]
 struct OpaqueJoinExec {
     join: Arc<dyn ExecutionPlan>,

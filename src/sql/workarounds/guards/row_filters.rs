@@ -20,7 +20,8 @@ use object_store::ObjectStore;
 use crate::array::list_depth;
 use crate::sql::sources::delegate_source;
 
-/// Wraps a Parquet source so that it accepts a condition only if it can evaluate the condition in every file.
+/// Wraps a Parquet source so that it accepts a condition only if it can evaluate the condition in
+/// every file.
 ///
 /// DataFusion 55 accepts a condition on list columns if it contains IS NULL or `array_has`
 /// anywhere. For each file, it then replaces columns that are constant according to the statistics,

@@ -11,10 +11,10 @@ use datafusion::optimizer::OptimizerConfig;
 /// Logical optimizer rule: joins dictionaries of integers by their values.
 ///
 /// If a hash join has a single key column and computes the least and greatest key of its build
-/// side, for a filter of the other input, it stores integer keys in an array
-/// (`ArrayMap`). The least and greatest key of a dictionary of integers are integers, so DataFusion builds the array and fails, because `ArrayMap`
-/// does not support dictionaries. This workaround is obsolete once the test
-/// `stock_joins_by_integer_dictionaries_still_fail` fails.
+/// side, for a filter of the other input, it stores integer keys in an array (`ArrayMap`). The
+/// least and greatest key of a dictionary of integers are integers, so DataFusion builds the array
+/// and fails, because `ArrayMap` does not support dictionaries. This workaround is obsolete once
+/// the test `stock_joins_by_integer_dictionaries_still_fail` fails.
 pub(in crate::sql) fn join_dictionary_values(
     plan: LogicalPlan,
     _config: &dyn OptimizerConfig,

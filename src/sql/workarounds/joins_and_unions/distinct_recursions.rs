@@ -12,9 +12,9 @@ use crate::sql::exec::new_rows::{NewRowsExec, SeenRows};
 ///
 /// DataFusion 55 keeps a row if its group has a higher number than all groups before it, but its
 /// hash table numbers groups out of order if two keys have the same hash, as NULL and an empty list
-/// do. So `VALUES (NULL), ([]), ([3])` loses
-/// `[3]`. DataFusion also keeps both of two NaN of different signs, and both of two intervals of the same length in different units (1 month and 30 days). This workaround is obsolete once the test `stock_recursive_unions_still_lose_rows`
-/// fails.
+/// do. So `VALUES (NULL), ([]), ([3])` loses `[3]`. DataFusion also keeps both of two NaN of
+/// different signs, and both of two intervals of the same length in different units (1 month and 30
+/// days). This workaround is obsolete once the test `stock_recursive_unions_still_lose_rows` fails.
 pub(in crate::sql) fn drop_repeated_rows(
     plan: Arc<dyn ExecutionPlan>,
     _config: &ConfigOptions,

@@ -15,11 +15,11 @@ use crate::sql::workarounds::sorting::sorts::UnorderedExec;
 /// have.
 ///
 /// If one input of a join is sorted by `b` and the other by `a`, DataFusion 55 assumes that the
-/// rows of the join are sorted by `b, a`. But the values of
-/// `a` start again for each row of the first input, so the order breaks if two rows have the same `b`:
-/// `SELECT .. FROM (SELECT * FROM l ORDER BY a LIMIT 9) l JOIN (SELECT * FROM r ORDER BY b LIMIT 9) r ON l.k = r.k ORDER BY b, a`
-/// is not sorted by
-/// `a`. This workaround is obsolete once the test `stock_joins_still_claim_two_orders` fails.
+/// rows of the join are sorted by `b, a`. But the values of `a` start again for each row of the
+/// first input, so the order breaks if two rows have the same `b`: `SELECT .. FROM (SELECT * FROM l
+/// ORDER BY a LIMIT 9) l JOIN (SELECT * FROM r ORDER BY b LIMIT 9) r ON l.k = r.k ORDER BY b, a` is
+/// not sorted by `a`. This workaround is obsolete once the test
+/// `stock_joins_still_claim_two_orders` fails.
 pub(in crate::sql) fn hide_join_orders(
     plan: Arc<dyn ExecutionPlan>,
     _config: &ConfigOptions,

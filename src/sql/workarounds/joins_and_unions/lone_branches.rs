@@ -16,9 +16,8 @@ use crate::sql::workarounds::joins_and_unions::unions::name_columns;
 ///
 /// If all other branches are empty, the rule replaces the union with a projection of the branch to
 /// columns without a table: `id` instead of `b.id`. A filter above then moves below a join in the
-/// branch and applies to another column named
-/// `id`. This workaround is obsolete once the test `stock_filters_of_lone_branches_still_reach_other_tables`
-/// fails.
+/// branch and applies to another column named `id`. This workaround is obsolete once the test
+/// `stock_filters_of_lone_branches_still_reach_other_tables` fails.
 pub(in crate::sql) fn keep_branch_tables(
     stock: &dyn OptimizerRule,
     plan: LogicalPlan,
@@ -46,7 +45,8 @@ pub(in crate::sql) fn keep_branch_tables(
 /// UNION ALL (SELECT k, x FROM u UNION ALL SELECT x, k FROM u WHERE k > 1))) ORDER BY c0, c1` fails
 /// without this rule.
 ///
-/// Makes the rule `propagate_empty_relation` keep the column names of a UNION if several branches remain.
+/// Makes the rule `propagate_empty_relation` keep the column names of a UNION if several branches
+/// remain.
 ///
 /// The rule removes empty branches and keeps the schema of the union. The physical union, however,
 /// takes the column names of its first branch, which is now another branch. This workaround is

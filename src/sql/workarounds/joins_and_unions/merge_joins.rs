@@ -15,9 +15,11 @@ use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode, SortMergeJoi
 /// condition besides their keys, and semi and anti joins with a key that is not a boolean, integer,
 /// string, `Date32` or timestamp without time zone.
 ///
-/// DataFusion 55 plans sort-merge joins if
-/// `datafusion.optimizer.prefer_hash_join` is off. A join with a condition fails if a table has non-nullable columns, or if the condition names no column. An outer join with a condition reports an order that its rows do not have. Semi and anti joins panic for NaN, and fail for keys of most types. This workaround is obsolete once the tests `stock_merge_joins_still_fail`
-/// and `stock_merge_joins_still_claim_an_order` fail.
+/// DataFusion 55 plans sort-merge joins if `datafusion.optimizer.prefer_hash_join` is off. A join
+/// with a condition fails if a table has non-nullable columns, or if the condition names no column.
+/// An outer join with a condition reports an order that its rows do not have. Semi and anti joins
+/// panic for NaN, and fail for keys of most types. This workaround is obsolete once the tests
+/// `stock_merge_joins_still_fail` and `stock_merge_joins_still_claim_an_order` fail.
 pub(in crate::sql) fn replace_merge_joins(
     plan: Arc<dyn ExecutionPlan>,
     _config: &ConfigOptions,

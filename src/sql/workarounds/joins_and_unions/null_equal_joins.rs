@@ -14,15 +14,16 @@ use crate::sql::base::plan_nodes::has_node;
 /// Applies two rules of DataFusion so that no join mixes keys for which NULL equals NULL with other
 /// keys.
 ///
-/// A join with `a.x IS NOT DISTINCT FROM b.x`, or with the outer values of a correlated subquery, compares
-/// all its keys with NULL equal to NULL. DataFusion 55 adds keys from `=` to such a join, which then returns
-/// rows with NULL:
+/// A join with `a.x IS NOT DISTINCT FROM b.x`, or with the outer values of a correlated subquery,
+/// compares all its keys with NULL equal to NULL. DataFusion 55 adds keys from `=` to such a join,
+/// which then returns rows with NULL:
 ///
-/// * `extract_equijoin_predicate` takes the keys from the condition of the join, to which `push_down_filter` may have
-///   moved conditions of a WHERE. Here, such a join keeps its condition.
-/// * `eliminate_cross_join` merges consecutive inner joins and WHERE, and then compares NULL in all keys as the
-///   topmost join does, which also loses rows. While the rule runs here, an empty relation replaces
-///   such a join, so that the rule does not merge the join.
+/// * `extract_equijoin_predicate` takes the keys from the condition of the join, to which
+///   `push_down_filter` may have moved conditions of a WHERE. Here, such a join keeps its
+///   condition.
+/// * `eliminate_cross_join` merges consecutive inner joins and WHERE, and then compares NULL in all
+///   keys as the topmost join does, which also loses rows. While the rule runs here, an empty
+///   relation replaces such a join, so that the rule does not merge the join.
 ///
 /// This workaround is obsolete once the test `stock_joins_still_mix_equalities_of_null` fails.
 pub(in crate::sql) fn keep_null_equal_joins(
@@ -58,7 +59,8 @@ fn rewrite_apart(
             let join = LogicalPlan::Join(join)
                 .map_children(|child| keep_null_equal_joins(stock, child, config))?;
             changed |= join.transformed;
-            // The address of this copy of the schema identifies the relation that replaces the join.
+            // The address of this copy of the schema identifies the relation that replaces the
+            // join.
             let schema = Arc::new(join.data.schema().as_ref().clone());
             apart.push((Arc::clone(&schema), join.data));
             let leaf = LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: false, schema });

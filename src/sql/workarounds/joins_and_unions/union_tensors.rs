@@ -65,9 +65,9 @@ fn has_mixed_tags(union: &Union, at: usize) -> bool {
 /// Returns the field of a column of `plan`; for a union, the fields of this column in its inputs.
 /// Leaves out columns that are a constant NULL, which an earlier rule may have cast.
 ///
-/// Before type coercion, a union has the types of its first input, which may be an untyped NULL. The
-/// planner casts the inputs of a union in a subquery to their common type. A cast of the values of a
-/// tensor has no extension type, so the field is that of the tensor.
+/// Before type coercion, a union has the types of its first input, which may be an untyped NULL.
+/// The planner casts the inputs of a union in a subquery to their common type. A cast of the values
+/// of a tensor has no extension type, so the field is that of the tensor.
 fn list_fields(plan: &LogicalPlan, at: usize) -> Vec<FieldRef> {
     match plan {
         LogicalPlan::Union(union) => {
@@ -147,9 +147,9 @@ fn untag_union(mut union: Union, at: usize) -> Result<Union> {
     Ok(union)
 }
 
-/// Removes the extension type of the column at index `at` from an input of a union, unless the column
-/// is an untyped NULL. Columns without one are wrapped, too, because the optimizer may replace an
-/// expression such as `coalesce(x, y)` by an argument that has one.
+/// Removes the extension type of the column at index `at` from an input of a union, unless the
+/// column is an untyped NULL. Columns without one are wrapped, too, because the optimizer may
+/// replace an expression such as `coalesce(x, y)` by an argument that has one.
 fn untag_column(input: &Arc<LogicalPlan>, at: usize) -> Result<Arc<LogicalPlan>> {
     if list_fields(input, at).iter().all(|field| field.data_type().is_null()) {
         return Ok(Arc::clone(input));

@@ -101,9 +101,9 @@ fn projects_union(input: &LogicalPlan) -> bool {
 
 /// Gives the inputs of a projected union the column names of this union.
 ///
-/// `optimize_unions` moves the projection into each input, where it finds the columns by name: above
-/// `SELECT a, b FROM t UNION ALL SELECT DISTINCT b, a FROM t`, it takes the second column of one
-/// input and the first of the other.
+/// `optimize_unions` moves the projection into each input, where it finds the columns by name:
+/// above `SELECT a, b FROM t UNION ALL SELECT DISTINCT b, a FROM t`, it takes the second column of
+/// one input and the first of the other.
 fn name_projected(input: Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
     if !projects_union(&input) {
         return Ok(input);

@@ -10,10 +10,11 @@ use datafusion::physical_expr::{PhysicalExpr, conjunction};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 
-/// Physical optimizer rule, before all of DataFusion's: rewrites `abs(v) = v` to `NOT (abs(v) <> v)`.
+/// Physical optimizer rule, before all of DataFusion's: rewrites `abs(v) = v` to
+/// `NOT (abs(v) <> v)`.
 ///
-/// DataFusion 55 assumes that both sides are interchangeable and replaces `v` with `abs(v)` in the sort keys
-/// above such a condition, even within `abs(v)`. The sort keys then lack `v`, so windows
+/// DataFusion 55 assumes that both sides are interchangeable and replaces `v` with `abs(v)` in the
+/// sort keys above such a condition, even within `abs(v)`. The sort keys then lack `v`, so windows
 /// partitioned by `v` fail. Equations between columns and literals are left unchanged. Obsolete
 /// once the test `stock_windows_over_equations_still_fail` fails.
 pub(in crate::sql) fn rewrite_equations(

@@ -16,12 +16,11 @@ use crate::sql::exec::merged_order::{MergedOrderExec, keep_one_order};
 /// Physical optimizer rule, before sorts are enforced: if a node needs one order of its input,
 /// hides the other orders of the input from this node.
 ///
-/// DataFusion 55 assumes that a merge of partitions keeps every order of its input. If
-/// `y` is `date_trunc('hour', t)` in one partition and `date_trunc('year',
-/// t)` in another, and both are sorted by `t`, each partition is also sorted by
-/// `y`, but their merge by `t` is not. DataFusion still drops ORDER BY
-/// `y` above the merge. This workaround is obsolete once the test `stock_merges_still_claim_every_order`
-/// fails.
+/// DataFusion 55 assumes that a merge of partitions keeps every order of its input. If `y` is
+/// `date_trunc('hour', t)` in one partition and `date_trunc('year', t)` in another, and both are
+/// sorted by `t`, each partition is also sorted by `y`, but their merge by `t` is not. DataFusion
+/// still drops ORDER BY `y` above the merge. This workaround is obsolete once the test
+/// `stock_merges_still_claim_every_order` fails.
 pub(in crate::sql) fn hide_other_orders(
     plan: Arc<dyn ExecutionPlan>,
     _config: &ConfigOptions,

@@ -13,13 +13,13 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use crate::sql::base::plan_nodes::replace_inputs;
 use crate::sql::exec::plain_order::PlainOrderExec;
 
-/// Physical optimizer rule, before DataFusion's: if a projection moves unique columns of its input to other
-/// indices, hides from the projection that these columns are unique.
+/// Physical optimizer rule, before DataFusion's: if a projection moves unique columns of its input
+/// to other indices, hides from the projection that these columns are unique.
 ///
 /// A projection of DataFusion 55 keeps the index of a unique column, even if another column is now
 /// at that index: `SELECT rank() OVER (ORDER BY count(*)) AS r, k FROM t GROUP BY k ORDER BY r, k`
-/// is not sorted by
-/// `k`. This workaround is obsolete once the test `stock_projections_still_move_keys` fails.
+/// is not sorted by `k`. This workaround is obsolete once the test
+/// `stock_projections_still_move_keys` fails.
 pub(in crate::sql) fn hide_moved_keys(
     plan: Arc<dyn ExecutionPlan>,
     _config: &ConfigOptions,

@@ -23,16 +23,14 @@ use crate::sql::exec::shared::SharedExec;
 use crate::sql::order::{SourceOrderExec, has_window_keys, is_window, keeps_row_order};
 use crate::sql::workarounds::sorting::moved_keys::has_order;
 
-/// Keeps `EnsureRequirements` from moving sorts below limits, limits below windows or filters, and from removing
-/// the sorts of subqueries whose order a limit or a window function needs.
+/// Keeps `EnsureRequirements` from moving sorts below limits, limits below windows or filters, and
+/// from removing the sorts of subqueries whose order a limit or a window function needs.
 ///
-/// If a sort is above a
-/// `GlobalLimitExec`, DataFusion moves the sort below the limit, so that `(SELECT * FROM t LIMIT 3)
-/// ORDER BY
-/// id` returns the three smallest rows of the table. If a sort is already below the limit, that sort gets the fetch of the limit but not the skip, so `(..
-/// ORDER BY id LIMIT 2 OFFSET 1) ORDER BY
-/// id` returns one row. This workaround is obsolete once the test `stock_sorts_still_move_below_limits`
-/// fails.
+/// If a sort is above a `GlobalLimitExec`, DataFusion moves the sort below the limit, so that
+/// `(SELECT * FROM t LIMIT 3) ORDER BY id` returns the three smallest rows of the table. If a sort
+/// is already below the limit, that sort gets the fetch of the limit but not the skip, so
+/// `(.. ORDER BY id LIMIT 2 OFFSET 1) ORDER BY id` returns one row. This workaround is obsolete
+/// once the test `stock_sorts_still_move_below_limits` fails.
 ///
 /// If the input of a sort with a limit is sorted already, DataFusion removes the sort and gives its
 /// limit to the merge below, even if a window function between them needs all rows. Sorts and their
@@ -40,11 +38,10 @@ use crate::sql::workarounds::sorting::moved_keys::has_order;
 /// test `stock_limits_still_move_below_windows` fails.
 ///
 /// A limit takes the first rows of a sorted subquery, and `row_number() OVER ()` numbers them in
-/// its order. If a key of the sort is not among the columns of the rows, as in
-/// `SELECT sum(x) FROM (SELECT x FROM t ORDER BY time OFFSET 3)`, DataFusion does not see that the
-/// order is needed, and removes the sort
-/// ([`hide_sorts`]). This workaround is obsolete once the test `stock_sorts_by_dropped_keys_are_still_removed`
-/// fails.
+/// its order. If a key of the sort is not among the columns of the rows, as in `SELECT sum(x) FROM
+/// (SELECT x FROM t ORDER BY time OFFSET 3)`, DataFusion does not see that the order is needed, and
+/// removes the sort ([`hide_sorts`]). This workaround is obsolete once the test
+/// `stock_sorts_by_dropped_keys_are_still_removed` fails.
 pub(in crate::sql) fn hide_limits(
     stock: &dyn PhysicalOptimizerRule,
     plan: Arc<dyn ExecutionPlan>,
@@ -114,8 +111,8 @@ fn hide_sorts(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Execut
     replace_inputs(node, vec![hidden.data]).map(Transformed::yes)
 }
 
-/// Whether a node returns the rows of its inputs in their order, one input after the other, and requires no order
-/// itself.
+/// Whether a node returns the rows of its inputs in their order, one input after the other, and
+/// requires no order itself.
 fn passes_order(node: &Arc<dyn ExecutionPlan>) -> bool {
     let keeps_order = matches!(node.maintains_input_order().as_slice(), [true]);
     keeps_row_order(node)
@@ -174,8 +171,8 @@ fn find_repeated_sort(node: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn Execution
     same.then(|| Arc::clone(sort.input()))
 }
 
-/// Hides a limit, or a sort of [`hide_sorts`], from the wrapped rule: reports no fetch. Present only while
-/// [`hide_limits`] runs.
+/// Hides a limit, or a sort of [`hide_sorts`], from the wrapped rule: reports no fetch. Present
+/// only while [`hide_limits`] runs.
 #[derive(Debug)]
 struct OpaqueLimitExec {
     limit: Arc<dyn ExecutionPlan>,

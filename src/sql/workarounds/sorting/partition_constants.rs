@@ -15,9 +15,8 @@ use crate::sql::workarounds::sorting::moved_keys::has_order;
 ///
 /// In DataFusion 55, a merge by such a column `c` and by `x` then reports that its rows are sorted
 /// by `x` alone: `SELECT * FROM (SELECT x, 0 AS c FROM t UNION ALL SELECT x, 1 FROM t ORDER BY c, x
-/// LIMIT 9) ORDER BY
-/// x` is not sorted. This workaround is obsolete once the test `stock_merges_still_claim_orders_of_partitions`
-/// fails.
+/// LIMIT 9) ORDER BY x` is not sorted. This workaround is obsolete once the test
+/// `stock_merges_still_claim_orders_of_partitions` fails.
 pub(in crate::sql) fn hide_partition_constants(
     plan: Arc<dyn ExecutionPlan>,
     _config: &ConfigOptions,

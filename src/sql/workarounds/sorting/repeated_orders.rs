@@ -7,9 +7,9 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 /// Makes the rule `eliminate_duplicated_expr` remove repeated ORDER BY keys of aggregate calls,
 /// too.
 ///
-/// `first_value(x ORDER BY k, k)` panics with GROUP BY.
-/// `statement::keys::repeated_keys` removes keys of the same text, and this rule removes keys that are equal once simplified. This workaround is obsolete once the test `stock_repeated_keys_still_panic`
-/// fails.
+/// `first_value(x ORDER BY k, k)` panics with GROUP BY. `statement::keys::repeated_keys` removes
+/// keys of the same text, and this rule removes keys that are equal once simplified. This
+/// workaround is obsolete once the test `stock_repeated_keys_still_panic` fails.
 pub(in crate::sql) fn drop_repeated_orders(
     stock: &dyn OptimizerRule,
     plan: LogicalPlan,

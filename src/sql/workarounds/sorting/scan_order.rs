@@ -10,13 +10,13 @@ use datafusion::physical_plan::ExecutionPlan;
 /// `SELECT id FROM 't.parquet' WHERE id >= 2287 LIMIT 3`, over the numbers up to 2999 in row groups
 /// of 700, returns 2800, 2801 and 2802 without this rule.
 ///
-/// Physical optimizer rule, after DataFusion's rules: makes every file scan with a limit read in order.
+/// Physical optimizer rule, after DataFusion's rules: makes every file scan with a limit read in
+/// order.
 ///
 /// If the row groups in which all rows match a filter have enough rows for the limit, a Parquet
-/// scan without
-/// `preserve_order` skips the other row groups, although they may have earlier rows. `LimitPushdown`
-/// of DataFusion 55 leaves
-/// `preserve_order` unset even if a merge above relies on the scan's order. This workaround is obsolete once the test `stock_limits_drop_row_groups`
+/// scan without `preserve_order` skips the other row groups, although they may have earlier rows.
+/// `LimitPushdown` of DataFusion 55 leaves `preserve_order` unset even if a merge above relies on
+/// the scan's order. This workaround is obsolete once the test `stock_limits_drop_row_groups`
 /// fails. Serrate then still needs a way to return the first rows for LIMIT, which DataFusion does
 /// not promise.
 pub(in crate::sql) fn order_limited_scans(

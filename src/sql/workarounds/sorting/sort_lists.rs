@@ -18,7 +18,8 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 /// `SELECT id FROM t ORDER BY x, id LIMIT 5` over lists with NULL elements depends on the batches
 /// of `t` without this rule.
 ///
-/// Physical optimizer rule: moves the limit of a sort by lists or structs into a node above the sort.
+/// Physical optimizer rule: moves the limit of a sort by lists or structs into a node above the
+/// sort.
 pub(crate) fn split_list_sorts(
     plan: Arc<dyn ExecutionPlan>,
     _: &ConfigOptions,

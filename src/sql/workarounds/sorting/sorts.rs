@@ -31,8 +31,8 @@ use crate::sql::exec::{one_input, pass_filters, same_rows, same_statistics};
 ///
 /// Below UNION ALL, DataFusion sorts one input by a column that equals the key, and another input
 /// by a constant column. It then cannot derive an order for the union, so the statement fails in
-/// `SanityCheckPlan`. This workaround is obsolete once the test `stock_unions_with_a_constant_still_fail`
-/// fails.
+/// `SanityCheckPlan`. This workaround is obsolete once the test
+/// `stock_unions_with_a_constant_still_fail` fails.
 ///
 /// The rule also adds the missing keys of a merge to a sort with a limit below the merge.
 /// DataFusion omits keys of the sort that are constant in each input of UNION ALL. The sort then
@@ -90,8 +90,8 @@ fn sort_by_all_keys(
 
 /// `SELECT DISTINCT id AS a, [[1]] AS c FROM t` fails without this rule if `t` has several batches.
 ///
-/// Physical optimizer rule, before [`add_missing_sorts`]: hides the order of the input from an aggregation whose
-/// group keys have a type without scalar comparison.
+/// Physical optimizer rule, before [`add_missing_sorts`]: hides the order of the input from an
+/// aggregation whose group keys have a type without scalar comparison.
 ///
 /// If some keys are ordered, for example constant, the aggregation compares them with the keys of
 /// the previous row as scalars, and fails with "Uncomparable values" for lists of lists. This
@@ -129,9 +129,8 @@ pub(in crate::sql) fn hide_unordered_keys(
 /// A column that is constant (`WHERE k = 1`) or equal to another below such a node is NULL above
 /// the node in unmatched rows of the join and in grouping sets without the column. DataFusion still
 /// treats the column as constant: it drops `ORDER BY k`, and an aggregation that relies on input
-/// grouped by
-/// `k` returns a group several times. This workaround is obsolete once the test `stock_constants_are_still_kept_where_they_are_null`
-/// fails.
+/// grouped by `k` returns a group several times. This workaround is obsolete once the test
+/// `stock_constants_are_still_kept_where_they_are_null` fails.
 ///
 /// Two kinds of constants need more. An aggregation itself reports a literal key of grouping sets
 /// as constant, so the rule moves such keys to a projection below the aggregation. An input with an
@@ -234,7 +233,8 @@ fn has_single_row_aggregate(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     })
 }
 
-/// Returns the indices of inputs whose columns are NULL in some output rows, such as unmatched rows.
+/// Returns the indices of inputs whose columns are NULL in some output rows, such as unmatched
+/// rows.
 fn list_inputs_with_null_rows(node: &Arc<dyn ExecutionPlan>) -> &'static [usize] {
     if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
         return if aggregate.group_expr().is_single() { &[] } else { &[0] };
@@ -271,7 +271,8 @@ pub(in crate::sql::workarounds) fn has_comparison(t: &DataType) -> bool {
     }
 }
 
-/// Returns the rows of its input, but hides their order and their constant columns from the nodes above.
+/// Returns the rows of its input, but hides their order and their constant columns from the nodes
+/// above.
 #[derive(Debug)]
 pub(in crate::sql) struct UnorderedExec {
     input: Arc<dyn ExecutionPlan>,

@@ -9,7 +9,8 @@ use crate::sql::base::nullable_mark::{NULLABLE, is_nullable_mark};
 use crate::sql::base::plan_nodes::has_node;
 use crate::sql::base::subquery_parts::has_one_row;
 
-/// Analyzer rule, after subqueries are rewritten: makes a scalar subquery that may return no row nullable.
+/// Analyzer rule, after subqueries are rewritten: makes a scalar subquery that may return no row
+/// nullable.
 ///
 /// DataFusion 55 declares the subquery nullable only if the column of the subquery is nullable, and
 /// the column can become non-nullable while the plan is optimized, because
@@ -23,13 +24,15 @@ pub(in crate::sql) fn make_queries_nullable(plan: LogicalPlan) -> Result<Logical
     }
     let changed = plan.transform_up_with_subqueries(|node| {
         let node = node.map_expressions(|e| e.transform_up(as_nullable))?;
-        // Nodes copy the nullability of their inputs, so schemas above a changed node are computed again.
+        // Nodes copy the nullability of their inputs, so schemas above a changed node are computed
+        // again.
         node.map_data(LogicalPlan::recompute_schema)
     })?;
     Ok(changed.data)
 }
 
-/// Whether the rule changes an expression: a scalar subquery that DataFusion may declare non-nullable.
+/// Whether the rule changes an expression: a scalar subquery that DataFusion may declare
+/// non-nullable.
 fn is_changed(e: &Expr) -> bool {
     let Expr::ScalarSubquery(query) = e else { return false };
     query.outer_ref_columns.is_empty()

@@ -14,12 +14,10 @@ use crate::sql::base::subquery_parts::has_query;
 /// the query around it.
 ///
 /// In HAVING, SELECT and QUALIFY, DataFusion 55 replaces a key such as `x + 1` with the column of
-/// the groups, but not within subqueries:
-/// `GROUP BY x + 1 HAVING EXISTS (SELECT 1 FROM z WHERE z.i = t.x + 1)` fails, because the groups
-/// have no column
-/// `t.x`. A key that is a merged column of a full join with USING is computed, too, with `coalesce`.
-/// This workaround is obsolete once the test `stock_computed_keys_are_still_no_outer_columns`
-/// fails.
+/// the groups, but not within subqueries: `GROUP BY x + 1 HAVING EXISTS (SELECT 1 FROM z WHERE
+/// z.i = t.x + 1)` fails, because the groups have no column `t.x`. A key that is a merged column of
+/// a full join with USING is computed, too, with `coalesce`. This workaround is obsolete once the
+/// test `stock_computed_keys_are_still_no_outer_columns` fails.
 pub(in crate::sql) fn name_computed_keys(plan: LogicalPlan) -> Result<LogicalPlan> {
     if !has_node(&plan, |node| Ok(!find_computed_keys(node)?.is_empty()))? {
         return Ok(plan);
@@ -31,7 +29,8 @@ pub(in crate::sql) fn name_computed_keys(plan: LogicalPlan) -> Result<LogicalPla
             true => Transformed::no(node),
             false => node.map_subqueries(|query| name_keys(query, &keys))?,
         };
-        // Nodes copy the nullability of their inputs, so schemas above a changed node are computed again.
+        // Nodes copy the nullability of their inputs, so schemas above a changed node are computed
+        // again.
         node.map_data(LogicalPlan::recompute_schema)
     })?;
     Ok(changed.data)

@@ -16,8 +16,9 @@ use crate::sql::base::expression_parts::{has_part, map_named};
 use crate::sql::base::plan_nodes::has_node;
 use crate::sql::workarounds::subqueries::shared_rows::share_rows;
 
-/// Prefix of the field names of a struct to which `sql::statement::expressions::tuples` rewrites the
-/// row `(a, b)` of `(a, b) IN (SELECT ..)`. The position of the value follows, as in `__serrate_row_0`.
+/// Prefix of the field names of a struct to which `sql::statement::expressions::tuples` rewrites
+/// the row `(a, b)` of `(a, b) IN (SELECT ..)`. The position of the value follows, as in
+/// `__serrate_row_0`.
 pub(in crate::sql) const ROW_FIELD: &str = "__serrate_row_";
 
 /// Analyzer rule, before DataFusion's type coercion: rewrites `(a, b) IN (SELECT ..)` to EXISTS.
@@ -61,7 +62,8 @@ fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     map_named(node, |e| replace_row_tests(e, &schema).map(Transformed::yes))
 }
 
-/// Rewrites each `row IN (SELECT ..)` in an expression to an expression that is TRUE, FALSE or NULL.
+/// Rewrites each `row IN (SELECT ..)` in an expression to an expression that is TRUE, FALSE or
+/// NULL.
 fn replace_row_tests(e: Expr, schema: &DFSchema) -> Result<Expr> {
     let done = e.transform_up(|e| {
         let Some((values, test)) = find_row_test(&e) else { return Ok(Transformed::no(e)) };
@@ -101,7 +103,8 @@ impl RowSubquery {
     fn new(values: &[Expr], test: &InSubquery, schema: &DFSchema) -> Result<Self> {
         let name = |at: usize| format!("__serrate_tuple_{at}");
         let query = Arc::new(split_columns(&test.subquery.subquery, values.len(), name)?);
-        // The rewritten condition contains the query twice, and both copies must have the same rows.
+        // The rewritten condition contains the query twice, and both copies must have the same
+        // rows.
         let query = share_rows(&query)?.unwrap_or(query);
         let equal = values.iter().enumerate().map(|(at, value)| {
             // Inside the subquery, columns of the query around IN become outer columns. An outer

@@ -1,9 +1,10 @@
 //! [`SharedRows`]: a part of a plan that is computed once although the plan contains it several times.
 //!
-//! DataFusion 55 copies the plan of a CTE to each reference to the CTE, and Serrate copies the rows of the outer
-//! query for each correlated subquery. If the rows may differ from run to run, as those of `random()` and `LIMIT`
-//! over groups do, the copies have different rows. `stock_ctes_are_still_computed_twice` in
-//! `tests/sql/shared_rows.rs` fails once DataFusion computes such a CTE once.
+//! DataFusion 55 copies the plan of a CTE to each reference to the CTE, and Serrate copies the rows
+//! of the outer query for each correlated subquery. If the rows may differ from run to run, as
+//! those of `random()` and `LIMIT` over groups do, the copies have different rows.
+//! `stock_ctes_are_still_computed_twice` in `tests/sql/shared_rows.rs` fails once DataFusion
+//! computes such a CTE once.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering as Atomic};
@@ -33,8 +34,8 @@ use crate::sql::workarounds::subqueries::only_row::is_only_row;
 
 static IDS: AtomicU64 = AtomicU64::new(0);
 
-/// Returns a plan whose copies all have the same rows: the plan itself, or a [`SharedRows`] of it. Returns
-/// `None` if the rows depend on an outer query or on a step of a recursive query.
+/// Returns a plan whose copies all have the same rows: the plan itself, or a [`SharedRows`] of it.
+/// Returns `None` if the rows depend on an outer query or on a step of a recursive query.
 pub(in crate::sql) fn share_rows(plan: &Arc<LogicalPlan>) -> Result<Option<Arc<LogicalPlan>>> {
     if is_determined(plan)? {
         return Ok(Some(Arc::clone(plan)));
@@ -101,8 +102,8 @@ fn find_ctes(plan: &LogicalPlan) -> Result<HashMap<AliasId, CteCopies>> {
     Ok(ctes)
 }
 
-/// Returns a copy of the plan of a view for one reference to the view. Nodes of the plan that share rows also share
-/// rows in the copy, but not with other copies.
+/// Returns a copy of the plan of a view for one reference to the view. Nodes of the plan that share
+/// rows also share rows in the copy, but not with other copies.
 pub(in crate::sql) fn copy_shared_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
     // For each alias, its schema and the schema of its copy. The map keeps the first schema in
     // memory, so that its address stays unique.
@@ -156,10 +157,11 @@ fn list_alias_columns(alias: &SubqueryAlias) -> impl Iterator<Item = (&String, &
 
 /// The identity of an alias in a plan: the address of its schema.
 ///
-/// DataFusion clones the plan of a CTE for each reference to it, as for `w` in `WITH w AS (SELECT random() AS r) SELECT *
-/// FROM w a, w b`, and a clone shares the `Arc` of the schema. So aliases of equal address are copies of one CTE, but
-/// only while the schema is in memory: the next schema may get the address of one that is dropped. Each map
-/// with such keys therefore has references to the schemas.
+/// DataFusion clones the plan of a CTE for each reference to it, as for `w` in
+/// `WITH w AS (SELECT random() AS r) SELECT * FROM w a, w b`, and a clone shares the `Arc` of the
+/// schema. So aliases of equal address are copies of one CTE, but only while the schema is in
+/// memory: the next schema may get the address of one that is dropped. Each map with such keys
+/// therefore has references to the schemas.
 ///
 /// If a rewrite during planning changes the input of an alias, each copy gets a schema of its own.
 /// [`REWRITTEN`] has the schema that such an alias had before.
@@ -239,7 +241,8 @@ pub(in crate::sql) fn keep_copies(before: &LogicalPlan, plan: &LogicalPlan) -> R
     Ok(())
 }
 
-/// The name of an alias, and of the alias directly below it: `FROM w AS w` has an alias of the alias of a CTE.
+/// The name of an alias, and of the alias directly below it: `FROM w AS w` has an alias of the
+/// alias of a CTE.
 type AliasName = (TableReference, Option<TableReference>);
 
 fn read_alias_name(alias: &SubqueryAlias) -> AliasName {

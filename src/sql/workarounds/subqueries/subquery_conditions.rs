@@ -34,23 +34,25 @@ const ANSWER: &str = "__serrate_exists";
 ///
 /// DataFusion 55 converts such conditions to joins:
 ///
-/// * `x NOT IN (query)` becomes a null-aware anti join only if `x` has columns, the query has no outer
-///   columns, and the condition is a conjunct of its own. If `x` is a literal, the query is correlated, or
-///   the condition is within OR, NULL counts as a value that equals nothing. The result then has too many
-///   rows, or too few, because a NULL that the query has for one outer row counts for all outer rows.
+/// * `x NOT IN (query)` becomes a null-aware anti join only if `x` has columns, the query has no
+///   outer columns, and the condition is a conjunct of its own. If `x` is a literal, the query is
+///   correlated, or the condition is within OR, NULL counts as a value that equals nothing. The
+///   result then has too many rows, or too few, because a NULL that the query has for one outer row
+///   counts for all outer rows.
 /// * `x IN (query)` under NOT, IS NULL or CASE is never NULL, although it must be for some rows.
 /// * `x IN (query) OR y` fails if the column of the query belongs to no table.
-/// * An aggregate without GROUP BY in a correlated query returns no row for an empty group instead of one.
+/// * An aggregate without GROUP BY in a correlated query returns no row for an empty group instead
+///   of one.
 /// * `t.x >= ALL (SELECT x FROM t)` and `sum(x) >= ALL (SELECT sum(x) FROM t GROUP BY g)` compare
-///   the column of the query with itself. `x IN (SELECT x ..)` fails if neither `x` belongs to a table.
+///   the column of the query with itself. `x IN (SELECT x ..)` fails if neither `x` belongs to a
+///   table.
 /// * A condition on outer columns moves above a LIMIT, a window or the nullable side of a join.
 ///
 /// `x NOT IN (q)` is true if no row of `q` equals `x`, no row of `q` is NULL, and `q` has no row at
-/// all if
-/// `x` is NULL. The rule writes each of these three as a NOT EXISTS, which becomes an anti join. If a correlated `q`
-/// always has one row, the rule compares `x` with the scalar subquery `q`. It returns an error for
-/// queries whose conditions DataFusion would move wrongly. This workaround is obsolete once the
-/// test `stock_in_is_still_two_valued` fails.
+/// all if `x` is NULL. The rule writes each of these three as a NOT EXISTS, which becomes an anti
+/// join. If a correlated `q` always has one row, the rule compares `x` with the scalar subquery
+/// `q`. It returns an error for queries whose conditions DataFusion would move wrongly. This
+/// workaround is obsolete once the test `stock_in_is_still_two_valued` fails.
 pub(in crate::sql) fn rewrite_subquery_conditions(plan: LogicalPlan) -> Result<LogicalPlan> {
     if !has_node(&plan, |node| Ok(has_query(node)))? {
         return Ok(plan);
@@ -124,8 +126,9 @@ pub(super) fn as_value(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(counted.data)
 }
 
-/// Rewrites IN and ANY in a conjunct of WHERE to EXISTS. The result is true for the same rows as the
-/// condition, but may be FALSE where the condition is NULL, because WHERE drops the row in both cases.
+/// Rewrites IN and ANY in a conjunct of WHERE to EXISTS. The result is true for the same rows as
+/// the condition, but may be FALSE where the condition is NULL, because WHERE drops the row in both
+/// cases.
 pub(super) fn as_tests(condition: Expr, schema: &DFSchema) -> Result<Expr> {
     if !condition.exists(|e| Ok(is_subquery_test(e)))? {
         return Ok(condition);
@@ -158,14 +161,14 @@ fn remove_quantifiers(expr: Expr, schema: &DFSchema) -> Result<Expr> {
 /// NULL, so it treats these two results alike.
 #[derive(Clone, Copy, PartialEq)]
 enum NeededResults {
-    /// The condition is a whole conjunct of WHERE, so that DataFusion can plan an IN as a join. WHERE
-    /// treats FALSE and NULL alike: it drops the row.
+    /// The condition is a whole conjunct of WHERE, so that DataFusion can plan an IN as a join.
+    /// WHERE treats FALSE and NULL alike: it drops the row.
     TrueAlone,
-    /// The condition is part of another one, such as an operand of OR. The context treats FALSE and NULL
-    /// alike.
+    /// The condition is part of another one, such as an operand of OR. The context treats FALSE and
+    /// NULL alike.
     True,
-    /// The condition is part of another one, such as the operand of NOT. The context treats TRUE and NULL
-    /// alike.
+    /// The condition is part of another one, such as the operand of NOT. The context treats TRUE
+    /// and NULL alike.
     False,
     /// The context distinguishes TRUE, FALSE and NULL.
     Value,
@@ -233,8 +236,9 @@ fn rewrite_condition(expr: Expr, asked: NeededResults, schema: &DFSchema) -> Res
     }
 }
 
-/// Rewrites `x < ALL (query)` and `x < ANY (query)` to CASE over two EXISTS. The first finds a row that makes
-/// ALL false or ANY true, the second a row for which `x < row` is NULL. `compare` creates `x < row`.
+/// Rewrites `x < ALL (query)` and `x < ANY (query)` to CASE over two EXISTS. The first finds a row
+/// that makes ALL false or ANY true, the second a row for which `x < row` is NULL. `compare`
+/// creates `x < row`.
 pub(in crate::sql::workarounds) fn rewrite_quantified(
     test: SetComparison,
     schema: &DFSchema,
@@ -253,8 +257,8 @@ pub(in crate::sql::workarounds) fn rewrite_quantified(
         .otherwise(lit(!answer))
 }
 
-/// Renames the column of the query in `x < ALL (query)` to [`VALUE`]. DataFusion finds columns by name,
-/// and would compare the column of the query with itself if `x` has the same name.
+/// Renames the column of the query in `x < ALL (query)` to [`VALUE`]. DataFusion finds columns by
+/// name, and would compare the column of the query with itself if `x` has the same name.
 fn rename_value_column(test: SetComparison) -> Result<Expr> {
     let SetComparison { expr, subquery, op, quantifier } = test;
     let subquery = rename_column(subquery)?;
@@ -320,8 +324,8 @@ fn rewrite_in(test: InSubquery, asked: NeededResults, schema: &DFSchema) -> Resu
     };
     let has_columns = !expr.column_refs().is_empty() && !expr.contains_outer();
     let plain = has_columns && !is_correlated(&subquery) && !hides_null(&expr, schema)?;
-    // A volatile `expr` stays in an IN, which computes it once per outer row. An EXISTS would compute it
-    // once per row of the query.
+    // A volatile `expr` stays in an IN, which computes it once per outer row. An EXISTS would
+    // compute it once per row of the query.
     let as_exists =
         has_bare_column(&subquery.subquery) && !expr.contains_outer() && !expr.is_volatile();
     match (asked, negated) {
@@ -331,8 +335,8 @@ fn rewrite_in(test: InSubquery, asked: NeededResults, schema: &DFSchema) -> Resu
         (NeededResults::False, true) if as_exists => {
             Ok(!InOperands::new(*expr, &subquery, schema)?.build_found_test()?)
         }
-        // DataFusion's semi join treats an IN that is NULL as FALSE. This is correct in the next two
-        // arms, because their contexts treat FALSE and NULL of the IN alike.
+        // DataFusion's semi join treats an IN that is NULL as FALSE. This is correct in the next
+        // two arms, because their contexts treat FALSE and NULL of the IN alike.
         (NeededResults::TrueAlone | NeededResults::True, false) => Ok(is_in(false)),
         (NeededResults::False, true) => Ok(!is_in(false)),
         (NeededResults::TrueAlone, true) if plain => Ok(is_in(true)),
@@ -361,9 +365,9 @@ fn rewrite_in(test: InSubquery, asked: NeededResults, schema: &DFSchema) -> Resu
     }
 }
 
-/// Whether `value`, or an outer reference in the query `query` after IN, uses a column that belongs to
-/// no table. DataFusion looks up such a column by its name alone, and may find the column that `query`
-/// returns instead.
+/// Whether `value`, or an outer reference in the query `query` after IN, uses a column that belongs
+/// to no table. DataFusion looks up such a column by its name alone, and may find the column that
+/// `query` returns instead.
 fn names_bare(value: &Expr, query: &LogicalPlan) -> Result<bool> {
     let is_bare = |column: &Column| column.relation.is_none();
     Ok(value.column_refs().into_iter().any(is_bare)
@@ -378,8 +382,9 @@ fn has_bare_column(query: &LogicalPlan) -> bool {
     !is_computed && query.schema().iter().all(|(relation, _)| relation.is_none())
 }
 
-/// Puts a projection on top of the subquery of `x IN (VALUES ..)`. DataFusion takes the column of a subquery
-/// from the only expression of its top node, but a VALUES node has one expression per value.
+/// Puts a projection on top of the subquery of `x IN (VALUES ..)`. DataFusion takes the column of a
+/// subquery from the only expression of its top node, but a VALUES node has one expression per
+/// value.
 fn add_projection(query: Subquery) -> Result<Subquery> {
     let mut plan = query.subquery.as_ref();
     loop {
@@ -471,8 +476,8 @@ fn test_by_exists(condition: Expr, schema: &DFSchema) -> Result<Expr> {
     }
 }
 
-/// Whether a tested value has outer columns and can be compared within the query. Lists, structs and
-/// intervals cannot: the rules for their comparisons have already run.
+/// Whether a tested value has outer columns and can be compared within the query. Lists, structs
+/// and intervals cannot: the rules for their comparisons have already run.
 fn is_outer_value(value: &Expr, schema: &DFSchema) -> Result<bool> {
     if !value.contains_outer()
         || value.is_volatile()
@@ -530,7 +535,8 @@ struct InOperands {
     /// The query, with its column renamed to the name [`VALUE`], which no other column has.
     query: LogicalPlan,
     correlated: bool,
-    /// Whether neither the value nor the query is volatile, so that each evaluation gives the same result.
+    /// Whether neither the value nor the query is volatile, so that each evaluation gives the same
+    /// result.
     stable: bool,
     value_nullable: bool,
     query_nullable: bool,
@@ -542,7 +548,8 @@ impl InOperands {
             return refuse_outer_value(&value, "NOT IN");
         }
         let outer = to_outer(value.clone(), schema)?;
-        // The rewritten condition contains the query several times, and all copies must have the same rows.
+        // The rewritten condition contains the query several times, and all copies must have the
+        // same rows.
         let rows = share_rows(&query.subquery)?;
         let stable = !value.is_volatile() && rows.is_some();
         let rows = rows.unwrap_or_else(|| Arc::clone(&query.subquery));
@@ -595,8 +602,8 @@ impl InOperands {
         Ok(self.build_null_tests()?.into_iter().fold(never, Expr::and))
     }
 
-    /// Returns conditions that together are true exactly if no comparison of the value with a row of
-    /// the query is NULL. Returns no condition if no comparison can be NULL.
+    /// Returns conditions that together are true exactly if no comparison of the value with a row
+    /// of the query is NULL. Returns no condition if no comparison can be NULL.
     fn build_null_tests(&self) -> Result<Vec<Expr>> {
         let mut conditions = Vec::new();
         if self.query_nullable {
@@ -619,8 +626,8 @@ fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
     }
     let scalar = matches!(expr, Expr::ScalarSubquery(_));
     let mut plan = query.subquery.as_ref();
-    // Skips projections at the top of the query and, for EXISTS, a LIMIT there: a condition that moves
-    // above these gives the same result.
+    // Skips projections at the top of the query and, for EXISTS, a LIMIT there: a condition that
+    // moves above these gives the same result.
     loop {
         plan = match plan {
             LogicalPlan::Projection(node) => &node.input,
@@ -657,8 +664,8 @@ fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
 }
 
 /// Returns an error if DataFusion would confuse a column of the correlated query `query` with a
-/// column of the same name in the query around it. The rule `serrate_query_values`, which runs earlier,
-/// has already rewritten such queries where it can.
+/// column of the same name in the query around it. The rule `serrate_query_values`, which runs
+/// earlier, has already rewritten such queries where it can.
 fn check_names(query: &Subquery, expr: &Expr) -> Result<()> {
     let is_value = matches!(expr, Expr::ScalarSubquery(_));
     if is_value || !is_correlated(query) || !hides_outer(expr, &query.subquery)? {

@@ -6,12 +6,12 @@ use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, TryCast, 
 
 use crate::sql::base::expression_parts::rewrite_parts;
 
-/// Analyzer rule: rewrites `CAST(i AS BOOLEAN)` of an integer to `i <> 0`. Also casts a boolean to an integer before
-/// a cast to a decimal, because Arrow cannot cast booleans to decimals.
+/// Analyzer rule: rewrites `CAST(i AS BOOLEAN)` of an integer to `i <> 0`. Also casts a boolean to
+/// an integer before a cast to a decimal, because Arrow cannot cast booleans to decimals.
 ///
-/// DataFusion 55 derives from `WHERE CAST(i AS BOOLEAN)` that
-/// `i` is 1, because true cast to an integer is 1, and omits `i` from ORDER BY and from windows.
-/// This workaround is obsolete once the test `stock_truths_of_integers_are_still_one` fails.
+/// DataFusion 55 derives from `WHERE CAST(i AS BOOLEAN)` that `i` is 1, because true cast to an
+/// integer is 1, and omits `i` from ORDER BY and from windows. This workaround is obsolete once the
+/// test `stock_truths_of_integers_are_still_one` fails.
 pub(in crate::sql) fn rewrite_boolean_casts(plan: LogicalPlan) -> Result<LogicalPlan> {
     let is_affected = |e: &Expr| {
         let (Expr::Cast(Cast { field, .. }) | Expr::TryCast(TryCast { field, .. })) = e else {

@@ -13,9 +13,10 @@ use crate::sql::workarounds::types::compared_casts::is_utc;
 ///
 /// DataFusion 55 casts the minimum, the maximum and the number of distinct values of a column in a
 /// Parquet file, and answers `min`, `max` and `count(DISTINCT ..)` with the results. The strings
-/// '9' and '10' then have the maximum
-/// `'9'::INT`, which is 9: <https://github.com/apache/datafusion/issues/25221>. The upstream fix is not released yet. This workaround is obsolete once the tests `stock_casts_still_keep_statistics`
-/// and `stock_casts_still_skip_row_groups` fail.
+/// '9' and '10' then have the maximum `'9'::INT`, which is 9:
+/// <https://github.com/apache/datafusion/issues/25221>. The upstream fix is not released yet. This
+/// workaround is obsolete once the tests `stock_casts_still_keep_statistics` and
+/// `stock_casts_still_skip_row_groups` fail.
 ///
 /// DataFusion also skips row groups for which a condition on the cast minimum and maximum is false,
 /// unless the cast is between a string and another type. So `t::TIME = TIME '12:00:00'` skips a row

@@ -90,8 +90,8 @@ fn make_plain_cast(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     })
 }
 
-/// Returns a cast of the timestamp `of` to the type `to` that rounds down. If `to` is Int64, the result is
-/// the number of seconds since 1970. Returns `None` if the cast drops no digits.
+/// Returns a cast of the timestamp `of` to the type `to` that rounds down. If `to` is Int64, the
+/// result is the number of seconds since 1970. Returns `None` if the cast drops no digits.
 fn round_down(of: &Expr, to: &DataType, schema: &DFSchema) -> Option<Expr> {
     let DataType::Timestamp(from, zone) = of.get_type(schema).ok()? else { return None };
     let (unit, to_zone) = match to {

@@ -24,11 +24,11 @@ const HELD: &str = "__serrate_cast";
 /// `TRY_CAST(3000000000 AS INT) <> 5`, this changes the answer. This rule keeps such casts where
 /// they are. This workaround is obsolete once the test `stock_casts_still_move_to_literals` fails.
 ///
-/// DataFusion 55 replaces `CAST(x AS TIMESTAMP(6)) = t` for an `x` in milliseconds with `x =
-/// t` and truncates `t` to milliseconds. This rule compares `x` exactly: for a `t` between two
-/// milliseconds, `<` becomes `<=` with the millisecond before
-/// `t`. DataFusion also ignores that a cast to a time zone other than UTC changes the stored integer. This workaround is obsolete once the test `stock_casts_to_finer_units_still_round_literals`
-/// fails.
+/// DataFusion 55 replaces `CAST(x AS TIMESTAMP(6)) = t` for an `x` in milliseconds with `x = t` and
+/// truncates `t` to milliseconds. This rule compares `x` exactly: for a `t` between two
+/// milliseconds, `<` becomes `<=` with the millisecond before `t`. DataFusion also ignores that a
+/// cast to a time zone other than UTC changes the stored integer. This workaround is obsolete once
+/// the test `stock_casts_to_finer_units_still_round_literals` fails.
 pub(in crate::sql) fn keep_compared_casts(
     stock: &dyn OptimizerRule,
     plan: LogicalPlan,
@@ -72,7 +72,8 @@ fn is_movable(e: &Expr) -> bool {
     }
 }
 
-/// If an expression casts a timestamp to a finer unit, returns the timestamp, its unit and the finer unit.
+/// If an expression casts a timestamp to a finer unit, returns the timestamp, its unit and the
+/// finer unit.
 fn find_finer_cast<'a>(e: &'a Expr, schema: &DFSchema) -> Option<(&'a Expr, TimeUnit, TimeUnit)> {
     let Expr::Cast(Cast { expr, field }) = e else { return None };
     let DataType::Timestamp(to, to_zone) = field.data_type() else { return None };
@@ -87,11 +88,12 @@ pub(in crate::sql) fn is_utc(zone: &str) -> bool {
 
 /// Whether a comparison of the cast `e` may have another result than a comparison of its operand:
 ///
-/// * A cast of a timestamp without a time zone to one with a zone other than UTC changes the stored integer, and
-///   TRY_CAST to a finer unit makes distant times NULL.
+/// * A cast of a timestamp without a time zone to one with a zone other than UTC changes the stored
+///   integer, and TRY_CAST to a finer unit makes distant times NULL.
 /// * A cast of a decimal to an integer, or to fewer digits after the point, rounds.
 /// * TRY_CAST to another type is NULL where the type does not represent the value. The simplifier
-///   moves a cast of any type if the other side is NULL, as in `TRY_CAST('a' AS INT) IS DISTINCT FROM NULL`.
+///   moves a cast of any type if the other side is NULL, as in
+///   `TRY_CAST('a' AS INT) IS DISTINCT FROM NULL`.
 fn is_moved(e: &Expr, schema: &DFSchema) -> bool {
     let (Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field })) = e else {
         return false;
@@ -127,7 +129,8 @@ fn find_scale(t: &DataType) -> i8 {
     }
 }
 
-/// Wraps compared casts for which [`is_moved`] is true in a function that is opaque to the simplifier.
+/// Wraps compared casts for which [`is_moved`] is true in a function that is opaque to the
+/// simplifier.
 fn hide_moved(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let hide = |e: Box<Expr>| match is_moved(&e, schema) {
         true => Box::new(COMPUTED_COLUMN.call(vec![*e])),
@@ -175,8 +178,9 @@ fn hold_cast(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     }
 }
 
-/// Rewrites comparisons such as `CAST(time AS TIMESTAMP(6)) < t`, in which the literal `t` has digits that
-/// the unit of `time` lacks, to comparisons of `time` itself with the last time in this unit before `t`.
+/// Rewrites comparisons such as `CAST(time AS TIMESTAMP(6)) < t`, in which the literal `t` has
+/// digits that the unit of `time` lacks, to comparisons of `time` itself with the last time in this
+/// unit before `t`.
 fn compare_exactly(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(match e {
         Expr::BinaryExpr(pair) => {
@@ -254,8 +258,8 @@ fn compare_time(cast: &Expr, op: Operator, value: &ScalarValue, schema: &DFSchem
     })
 }
 
-/// Replaces `time = t`, or `time <> t` if `negated`, for a `t` that no time in the unit of `time` can
-/// equal. The result is FALSE, or TRUE if `negated`, but NULL where `time` is NULL.
+/// Replaces `time = t`, or `time <> t` if `negated`, for a `t` that no time in the unit of `time`
+/// can equal. The result is FALSE, or TRUE if `negated`, but NULL where `time` is NULL.
 fn make_equal_to_none(time: Expr, negated: bool) -> Expr {
     let unknown = Expr::Literal(ScalarValue::Boolean(None), None);
     match negated {

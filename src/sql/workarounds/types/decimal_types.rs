@@ -7,14 +7,16 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Expr;
 
 /// Returns doubles in place of `types` if they mix decimals with floats, or float16 with an integer
-/// type whose values float16 cannot all represent: `[DECIMAL, FLOAT]` becomes `[DOUBLE, DOUBLE]`. Does
-/// the same for the elements of lists and the fields of structs. Returns `None` if no type changes.
+/// type whose values float16 cannot all represent: `[DECIMAL, FLOAT]` becomes `[DOUBLE, DOUBLE]`.
+/// Does the same for the elements of lists and the fields of structs. Returns `None` if no type
+/// changes.
 pub(super) fn convert_types_to_doubles(types: &[DataType]) -> Option<Vec<DataType>> {
     convert_if(types, lose_values)
 }
 
-/// Does the same as [`convert_types_to_doubles`], but for values that are compared. Therefore it also
-/// returns doubles if integers and float32 are mixed, because a float32 would round the integers.
+/// Does the same as [`convert_types_to_doubles`], but for values that are compared. Therefore it
+/// also returns doubles if integers and float32 are mixed, because a float32 would round the
+/// integers.
 pub(super) fn convert_compared_to_doubles(types: &[DataType]) -> Option<Vec<DataType>> {
     convert_if(types, compare_as_doubles)
 }

@@ -1,4 +1,5 @@
-//! Rewrites the expressions of VALUES, and chooses the type of a column that has both decimals and floats.
+//! Rewrites the expressions of VALUES, and chooses the type of a column that has both decimals and
+//! floats.
 
 use std::sync::Arc;
 
@@ -13,11 +14,12 @@ use super::decimal_types::to_written_decimal;
 use super::value_columns::{cast_cells, remove_cast, set_column_types, split_cast};
 use crate::array::leaf_type;
 
-/// Applies `rewrite` to each value of VALUES, and makes a column with both decimals and floats a double, unless all
-/// floats are literals of at most 15 digits. A column is also a double if `rewrite` makes one of its values a double.
+/// Applies `rewrite` to each value of VALUES, and makes a column with both decimals and floats a
+/// double, unless all floats are literals of at most 15 digits. A column is also a double if
+/// `rewrite` makes one of its values a double.
 ///
-/// The planner casts all values of a column of decimals and floats to DECIMAL(30, 15), and this function removes these
-/// casts.
+/// The planner casts all values of a column of decimals and floats to DECIMAL(30, 15), and this
+/// function removes these casts.
 pub(super) fn rewrite_values(
     mut values: Values,
     rewrite: impl Fn(Expr) -> Result<Transformed<Expr>>,
@@ -59,8 +61,9 @@ pub(super) fn rewrite_values(
     Ok(Transformed::new_transformed(LogicalPlan::Values(values), changed))
 }
 
-/// Returns the type of doubles, or of lists of doubles, that column `at` gets in place of `planned`; `None` if it keeps
-/// its type. `retyped` are the types of the values that a rewrite has changed.
+/// Returns the type of doubles, or of lists of doubles, that column `at` gets in place of
+/// `planned`; `None` if it keeps its type. `retyped` are the types of the values that a rewrite has
+/// changed.
 fn choose_doubles(
     values: &Values,
     at: usize,
@@ -83,8 +86,9 @@ fn choose_doubles(
     retyped.iter().all(|t| t == first).then(|| first.clone())
 }
 
-/// Casts a value to the type `planned` of its column if `is_retyped` says that a rewrite may have changed its type, and
-/// casts the digits of a literal to a decimal. Returns whether it changed the value.
+/// Casts a value to the type `planned` of its column if `is_retyped` says that a rewrite may have
+/// changed its type, and casts the digits of a literal to a decimal. Returns whether it changed the
+/// value.
 fn fit_cell(cell: &mut Expr, planned: &DataType, is_retyped: bool) -> Result<bool> {
     if is_retyped && cell.get_type(&DFSchema::empty())? != *planned {
         *cell = Expr::Cast(Cast::new(Box::new(std::mem::take(cell)), planned.clone()));

@@ -1,3 +1,5 @@
+//! Comparisons and arithmetic of decimals that overflow or lose digits in DataFusion.
+
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -37,16 +39,18 @@ use crate::sql::workarounds::types::times::take_branch_types;
 ///   UNION and the like of an integer and a float16 are doubles, too, because the integer 70000
 ///   becomes infinite as a float16. Obsolete once the test
 ///   `stock_integers_are_still_rounded_to_float32` fails.
-/// * Compares a float with a decimal as doubles. DataFusion 55 converts the float to a decimal, which fails
-///   for NaN, infinity and 1e30, and rounds other values. The values of CASE, `coalesce`, lists, UNION and USING are
-///   doubles, too, if some are floats and some decimals, also within lists and structs. So are the elements of
-///   lists that `array_append`, `array_concat`, `array_intersect` and the like combine. Obsolete once the test
+/// * Compares a float with a decimal as doubles. DataFusion 55 converts the float to a decimal,
+///   which fails for NaN, infinity and 1e30, and rounds other values. The values of CASE,
+///   `coalesce`, lists, UNION and USING are doubles, too, if some are floats and some decimals,
+///   also within lists and structs. So are the elements of lists that `array_append`,
+///   `array_concat`, `array_intersect` and the like combine. Obsolete once the test
 ///   `stock_floats_become_decimals` fails.
 /// * Fixes the type of `round(x, 1)`. For a DECIMAL(12, 2), DataFusion returns a DECIMAL(12, 1) if
 ///   the 1 is a literal, else a DECIMAL(13, 2). Type coercion casts the 1 to INT and the optimizer
 ///   folds the cast, so the type changes twice. The rule makes a literal an INT at once, and casts
 ///   other results to the planned type. Obsolete once the test `stock_round_changes_type` fails.
-/// * Casts literals such as 1.005 to decimals digit by digit, also where the planner adds the cast, as in INSERT.
+/// * Casts literals such as 1.005 to decimals digit by digit, also where the planner adds the cast,
+///   as in INSERT.
 /// * Checks that results of decimal arithmetic fit their precision ([`check_precision`]).
 pub(in crate::sql) fn stabilize_decimals(plan: LogicalPlan) -> Result<LogicalPlan> {
     // VALUES in an INSERT are not converted: the planner casts them to the table's types.
@@ -79,7 +83,8 @@ pub(in crate::sql) fn stabilize_decimals(plan: LogicalPlan) -> Result<LogicalPla
         }
         let schema = find_columns_below(&plan)?;
         let changed = map_named(plan, |expr| rewrite_all(expr, &schema))?;
-        // Nodes copy the types of their inputs, so the schemas above a changed node are computed again.
+        // Nodes copy the types of their inputs, so the schemas above a changed node are computed
+        // again.
         let mut changed = changed.map_data(LogicalPlan::recompute_schema)?;
         changed.transformed |= keys_changed;
         Ok(changed)
@@ -110,9 +115,9 @@ fn rewrite_all(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(Transformed::new_transformed(doubles.data, transformed))
 }
 
-/// Whether [`stabilize_decimals`] may change `part`, or an expression that has `part` as an operand.
-/// If this is false for all expressions of a plan node, the rule skips the node, and does not
-/// compute types for it.
+/// Whether [`stabilize_decimals`] may change `part`, or an expression that has `part` as an
+/// operand. If this is false for all expressions of a plan node, the rule skips the node, and does
+/// not compute types for it.
 fn may_change(part: &Expr) -> bool {
     match part {
         Expr::Cast(cast) => {
@@ -232,8 +237,8 @@ fn keep_integer(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
     Some(Expr::Case(Case::new(None, vec![equal], Some(Box::new(value.clone())))))
 }
 
-/// Casts compared expressions to doubles if decimals are compared with floats, or integers with floats
-/// of a type that would round the integers. Returns whether it cast them.
+/// Casts compared expressions to doubles if decimals are compared with floats, or integers with
+/// floats of a type that would round the integers. Returns whether it cast them.
 fn as_doubles(mut parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     if use_digits(&mut parts, schema) {
         return true;
@@ -289,9 +294,9 @@ fn cast_all<'a>(parts: impl Iterator<Item = (&'a mut Expr, DataType)>, schema: &
     true
 }
 
-/// Casts the first two arguments of a function such as `array_has`, a list and the value or list that
-/// is searched in it, to doubles if they mix decimals and floats, or integers and floats of a type that
-/// rounds these integers. Returns whether it cast them.
+/// Casts the first two arguments of a function such as `array_has`, a list and the value or list
+/// that is searched in it, to doubles if they mix decimals and floats, or integers and floats of a
+/// type that rounds these integers. Returns whether it cast them.
 fn search_as_doubles(args: &mut [Expr], schema: &DFSchema) -> bool {
     let [list, wanted, ..] = args else { return false };
     let types = (list.get_type(schema), wanted.get_type(schema));
@@ -318,8 +323,8 @@ fn search_as_doubles(args: &mut [Expr], schema: &DFSchema) -> bool {
 /// Functions that return the elements of all their arguments, which are lists.
 const JOINING: [&str; 4] = ["array_concat", "array_except", "array_intersect", "array_union"];
 
-/// Functions that change a list, with the position of the list among the arguments and the positions
-/// of the values that they add, remove or replace.
+/// Functions that change a list, with the position of the list among the arguments and the
+/// positions of the values that they add, remove or replace.
 static CHANGING: [(&str, usize, Range<usize>); 8] = [
     ("array_append", 0, 1..2),
     ("array_prepend", 1, 0..1),
@@ -335,9 +340,9 @@ fn combines_elements(function: &str) -> bool {
     JOINING.contains(&function) || CHANGING.iter().any(|(name, ..)| *name == function)
 }
 
-/// Casts the lists and values of a call for which [`combines_elements`] is true to doubles if some have
-/// decimals and some floats. Next to decimals, literals such as 0.0 are not cast. Returns whether it
-/// cast an argument.
+/// Casts the lists and values of a call for which [`combines_elements`] is true to doubles if some
+/// have decimals and some floats. Next to decimals, literals such as 0.0 are not cast. Returns
+/// whether it cast an argument.
 fn combine_as_doubles(function: &str, args: &mut [Expr], schema: &DFSchema) -> bool {
     let Some((_, at, values)) = CHANGING.iter().find(|(name, ..)| *name == function) else {
         let types: Option<Vec<DataType>> = args.iter().map(|e| e.get_type(schema).ok()).collect();
@@ -398,9 +403,9 @@ fn is_rounded_to(float: &DataType, e: &Expr, t: &DataType) -> bool {
     }
 }
 
-/// Turns literals of 16 to 38 digits, which a double cannot represent, into decimals, if the values that they
-/// are compared with are decimals and perhaps integers, and one decimal type holds all values. Returns whether
-/// it changed the literals.
+/// Turns literals of 16 to 38 digits, which a double cannot represent, into decimals, if the values
+/// that they are compared with are decimals and perhaps integers, and one decimal type holds all
+/// values. Returns whether it changed the literals.
 fn use_digits(parts: &mut [&mut Expr], schema: &DFSchema) -> bool {
     if !parts.iter().any(|part| find_long_number(part).is_some()) {
         return false;
@@ -458,8 +463,9 @@ fn parse_number(e: &Expr) -> Option<(Expr, usize, usize)> {
     Some((decimal, before, after))
 }
 
-/// Replaces the call that stands for a literal of many digits with the double that DataFusion plans for
-/// such a literal. `sql::statement::expressions::long_numbers` has made the call to keep all digits.
+/// Replaces the call that stands for a literal of many digits with the double that DataFusion plans
+/// for such a literal. `sql::statement::expressions::long_numbers` has made the call to keep all
+/// digits.
 fn drop_digits(e: Expr) -> Transformed<Expr> {
     match find_long_number(&e).map(|(double, _)| double.clone()) {
         Some(double) => Transformed::yes(double),
@@ -467,8 +473,8 @@ fn drop_digits(e: Expr) -> Transformed<Expr> {
     }
 }
 
-/// Casts the results of CASE, or the arguments of a function such as `coalesce`, to one type if some
-/// are decimals and some floats. If all floats are literals of at most 15 digits, such as 0.0,
+/// Casts the results of CASE, or the arguments of a function such as `coalesce`, to one type if
+/// some are decimals and some floats. If all floats are literals of at most 15 digits, such as 0.0,
 /// these become decimals; otherwise all become doubles. Returns whether it changed an expression.
 fn as_one_type(mut parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     let is_floating = |e: &Expr| e.get_type(schema).is_ok_and(|t| t.is_floating());

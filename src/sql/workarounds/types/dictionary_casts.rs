@@ -28,8 +28,8 @@ pub(in crate::sql) fn cast_dictionary_values(plan: LogicalPlan) -> Result<Logica
     })
 }
 
-/// If `e`, the operand of a cast to `to`, is a dictionary with values of another type than `to`, casts
-/// `e` to the type of these values.
+/// If `e`, the operand of a cast to `to`, is a dictionary with values of another type than `to`,
+/// casts `e` to the type of these values.
 fn decode_operand(e: Expr, to: &DataType, columns: &DFSchema) -> Result<Transformed<Expr>> {
     match e.get_type(columns)? {
         DataType::Dictionary(_, values)

@@ -9,8 +9,8 @@ use super::narrow_floats::{is_beyond, round_to_narrow};
 use crate::sql::base::compared_operands::{list_compared_operands, searches_list};
 use crate::sql::base::expression_parts::rewrite_parts;
 
-/// Analyzer rule, before type coercion: compares float32 and float16 values with a string literal such as `'1e300'` as
-/// doubles if the number in the string is beyond their range.
+/// Analyzer rule, before type coercion: compares float32 and float16 values with a string literal
+/// such as `'1e300'` as doubles if the number in the string is beyond their range.
 ///
 /// Type coercion casts the string to the type of the values. In this type, `'1e300'` becomes
 /// infinity, so that infinite values would equal it. A number beyond the range of doubles, such as
@@ -28,8 +28,8 @@ pub(in crate::sql) fn compare_large_texts(plan: LogicalPlan) -> Result<LogicalPl
     })
 }
 
-/// Whether `e` is a literal string, or a literal list of strings, with a number that is at least as large in magnitude
-/// as the largest float16.
+/// Whether `e` is a literal string, or a literal list of strings, with a number that is at least as
+/// large in magnitude as the largest float16.
 fn has_large_text(e: &Expr) -> bool {
     find_texts(e).iter().any(|text| {
         let number = text.try_as_str().flatten().and_then(|text| text.trim().parse::<f64>().ok());
@@ -37,7 +37,8 @@ fn has_large_text(e: &Expr) -> bool {
     })
 }
 
-/// Returns the strings in a literal string or in a literal list of strings; none for other expressions.
+/// Returns the strings in a literal string or in a literal list of strings; none for other
+/// expressions.
 fn find_texts(e: &Expr) -> Vec<ScalarValue> {
     let Expr::Literal(value, _) = e else { return vec![] };
     if value.data_type().is_string() {
@@ -86,8 +87,8 @@ fn convert_compared(parts: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
     Ok(true)
 }
 
-/// Does the same as [`convert_compared`] for the first two arguments of a function such as `array_has`, a list and the
-/// value or list that is searched in it.
+/// Does the same as [`convert_compared`] for the first two arguments of a function such as
+/// `array_has`, a list and the value or list that is searched in it.
 fn convert_search(args: &mut [Expr], schema: &DFSchema) -> Result<bool> {
     let [list, wanted, ..] = args else { return Ok(false) };
     let (Ok(of_list), Ok(of_wanted)) = (list.get_type(schema), wanted.get_type(schema)) else {
@@ -122,7 +123,8 @@ fn convert_search(args: &mut [Expr], schema: &DFSchema) -> Result<bool> {
     Ok(true)
 }
 
-/// Whether one of the numbers in `texts` is beyond the range of `float`, and all strings are numbers or NULL.
+/// Whether one of the numbers in `texts` is beyond the range of `float`, and all strings are
+/// numbers or NULL.
 fn needs_doubles(texts: &[ScalarValue], float: &DataType) -> Result<bool> {
     if let Some(text) = texts.iter().find(|text| is_beyond(text, &DataType::Float64)) {
         return plan_err!(

@@ -22,12 +22,13 @@ use crate::sql::workarounds::types::coarser_times::is_named_cast;
 
 static LIST_TEXT: LazyLock<ScalarUDF> = LazyLock::new(|| ScalarUDF::new_from_impl(ListText));
 
-/// Analyzer rule: casts of lists to strings write NULL elements as `NULL`, casts of durations and intervals to
-/// strings write `60d 03:00`, as query results show them, and casts of structs write `{'a': 1}`.
+/// Analyzer rule: casts of lists to strings write NULL elements as `NULL`, casts of durations and
+/// intervals to strings write `60d 03:00`, as query results show them, and casts of structs write
+/// `{'a': 1}`.
 ///
-/// A string element that a cast back to a list would split or change, such as `a, b` or `null`, is put in
-/// quotes, as in DuckDB: `['a, b']` and `['a', 'b']` give different strings, and casts of these strings to
-/// lists return the original lists.
+/// A string element that a cast back to a list would split or change, such as `a, b` or `null`, is
+/// put in quotes, as in DuckDB: `['a, b']` and `['a', 'b']` give different strings, and casts of
+/// these strings to lists return the original lists.
 ///
 /// Arrow has no cast of structs to strings. Arrow writes NULL elements as empty strings, so that
 /// `[1, NULL]` is `[1, ]`, and the lists `[NULL]` and `['']` have the same text. This workaround is
@@ -94,8 +95,8 @@ pub(in crate::sql) fn list_text_function() -> ScalarUDF {
     LIST_TEXT.clone()
 }
 
-/// Puts quotes around each string, such as `a, b` or `null`, that would be split or changed if the text
-/// of its list were cast back to a list. Does so also within lists, structs and dictionaries.
+/// Puts quotes around each string, such as `a, b` or `null`, that would be split or changed if the
+/// text of its list were cast back to a list. Does so also within lists, structs and dictionaries.
 fn quote_texts(values: &ArrayRef) -> Result<ArrayRef> {
     let quote = |text: Option<&str>| text.map(|text| quote_text(text).into_owned());
     Ok(match values.data_type() {

@@ -60,9 +60,9 @@ fn is_sum(op: Operator) -> bool {
     matches!(op, Operator::Plus | Operator::Minus)
 }
 
-/// Returns the expression that replaces `e` if `e` casts local times to a zone whose clocks change, adds an
-/// interval to an instant in such a zone or subtracts one, or is the difference of an instant and a local time.
-/// Otherwise returns `None`.
+/// Returns the expression that replaces `e` if `e` casts local times to a zone whose clocks change,
+/// adds an interval to an instant in such a zone or subtracts one, or is the difference of an
+/// instant and a local time. Otherwise returns `None`.
 fn rewrite_zoned(e: &Expr, schema: &DFSchema) -> Option<Expr> {
     let [cast, try_cast, add, subtract] = &*FUNCTIONS;
     match e {
@@ -73,7 +73,8 @@ fn rewrite_zoned(e: &Expr, schema: &DFSchema) -> Option<Expr> {
             let function = if matches!(e, Expr::Cast(_)) { cast } else { try_cast };
             make_cast(function, expr, field.data_type())
         }
-        // Handles `arrow_cast` like a cast, because the simplifier replaces it with a cast after this rule.
+        // Handles `arrow_cast` like a cast, because the simplifier replaces it with a cast after
+        // this rule.
         Expr::ScalarFunction(call) if is_named_cast(e) => {
             let (value, to) = (call.args.first()?, e.get_type(schema).ok()?);
             if !is_zoned(leaf_type(&to)) || !reads_local_times(&value.get_type(schema).ok()?, &to) {
@@ -117,10 +118,10 @@ fn read_in_zone(local: &Expr, unit: TimeUnit, zone: Arc<str>) -> Option<Box<Expr
     make_cast(cast, local, &DataType::Timestamp(unit, Some(zone))).map(Box::new)
 }
 
-/// Returns a call of `function`, which casts a local time to the type `to`. Its arguments are the time, a NULL of the
-/// type `to` and the name of this type. Without the name, the optimizer would take calls for two zones for the same
-/// call, because [`ScalarValue`]s that differ only in their zone are equal. Returns `None` if no [`ScalarValue`] can
-/// have the type `to`.
+/// Returns a call of `function`, which casts a local time to the type `to`. Its arguments are the
+/// time, a NULL of the type `to` and the name of this type. Without the name, the optimizer would
+/// take calls for two zones for the same call, because [`ScalarValue`]s that differ only in their
+/// zone are equal. Returns `None` if no [`ScalarValue`] can have the type `to`.
 fn make_cast(function: &ScalarUDF, local: &Expr, to: &DataType) -> Option<Expr> {
     let none = ScalarValue::try_from(to).ok()?;
     let name = ScalarValue::from(to.to_string());

@@ -21,8 +21,8 @@ const ROUNDING: [&str; 8] = [
     "ragged_isin",
 ];
 
-/// Analyzer rule: compares float32 and float16 values of lists with doubles and decimals of columns and subqueries as
-/// doubles.
+/// Analyzer rule: compares float32 and float16 values of lists with doubles and decimals of columns
+/// and subqueries as doubles.
 ///
 /// The functions of [`ROUNDING`] round a constant to the type of the values, so that `x = 0.1` is
 /// true for the float32 0.1. When the function runs, a scalar subquery is also a constant, and so
@@ -46,7 +46,8 @@ pub(in crate::sql) fn compare_as_doubles(plan: LogicalPlan) -> Result<LogicalPla
     })
 }
 
-/// Casts the values that a call compares to doubles if it compares them with doubles that are not literals.
+/// Casts the values that a call compares to doubles if it compares them with doubles that are not
+/// literals.
 fn cast_to_doubles(mut call: ScalarFunction, columns: &DFSchema) -> Transformed<Expr> {
     match find_doubles(&call, columns) {
         Some(replaced) => {
@@ -116,9 +117,10 @@ fn find_doubles(call: &ScalarFunction, columns: &DFSchema) -> Option<Vec<(usize,
     Some(replaced)
 }
 
-/// Returns the double with which values of the float type `narrow` are compared for the literal number or string
-/// `literal`: the number rounded to `narrow`, or the number itself if it is finite and beyond the range of `narrow`.
-/// Returns `None` for a string that is not a number or is beyond the range of doubles.
+/// Returns the double with which values of the float type `narrow` are compared for the literal
+/// number or string `literal`: the number rounded to `narrow`, or the number itself if it is finite
+/// and beyond the range of `narrow`. Returns `None` for a string that is not a number or is beyond
+/// the range of doubles.
 pub(super) fn round_to_narrow(literal: &ScalarValue, narrow: &DataType) -> Option<ScalarValue> {
     let exact = literal.cast_to(&DataType::Float64).ok()?;
     let rounded = literal.cast_to(narrow).ok()?.cast_to(&DataType::Float64).ok()?;
@@ -131,8 +133,8 @@ pub(super) fn round_to_narrow(literal: &ScalarValue, narrow: &DataType) -> Optio
     }
 }
 
-/// Whether `literal` is a string with a number beyond the range of the float type `float`. The strings `'inf'` and
-/// `'-inf'` are infinite and not beyond the range.
+/// Whether `literal` is a string with a number beyond the range of the float type `float`. The
+/// strings `'inf'` and `'-inf'` are infinite and not beyond the range.
 pub(super) fn is_beyond(literal: &ScalarValue, float: &DataType) -> bool {
     let text = literal.try_as_str().flatten();
     let has_digit = text.is_some_and(|text| text.bytes().any(|byte| byte.is_ascii_digit()));

@@ -24,9 +24,8 @@ static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 2]> = LazyLock::new(|| {
 /// Analyzer rule: casts of strings to lists parse the list ([`parse_lists`]), as in DuckDB.
 ///
 /// Arrow casts a string to a list with the string as its only element. The rule runs before type
-/// coercion, which casts strings to lists for functions such as
-/// `array_append`. This workaround is obsolete once the test `stock_texts_of_lists_are_still_elements`
-/// fails.
+/// coercion, which casts strings to lists for functions such as `array_append`. This workaround is
+/// obsolete once the test `stock_texts_of_lists_are_still_elements` fails.
 pub(in crate::sql) fn cast_texts_to_lists(plan: LogicalPlan) -> Result<LogicalPlan> {
     rewrite_parts(plan, is_cast_to_list, |e, columns| {
         Ok(match call_parser(&e, columns) {

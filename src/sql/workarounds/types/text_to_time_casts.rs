@@ -42,8 +42,8 @@ enum TextForm {
 }
 
 impl TextForm {
-    /// Returns the form of the strings that a cast to the type `t` parses. Returns `None` if the leaves
-    /// of `t` are neither dates, times nor intervals.
+    /// Returns the form of the strings that a cast to the type `t` parses. Returns `None` if the
+    /// leaves of `t` are neither dates, times nor intervals.
     fn from_type(t: &DataType) -> Option<Self> {
         match leaf_type(t) {
             DataType::Timestamp(..) | DataType::Date32 | DataType::Date64 => Some(Self::Time),
@@ -73,8 +73,8 @@ impl TextForm {
 ///
 /// Arrow requires the seconds and two digits for each field of a time, and the names of the units
 /// of an interval, so a cast of such a text fails. This workaround is obsolete once the tests
-/// `stock_times_without_seconds_are_still_errors` and `stock_intervals_without_units_are_still_errors`
-/// fail.
+/// `stock_times_without_seconds_are_still_errors` and
+/// `stock_intervals_without_units_are_still_errors` fail.
 ///
 /// Arrow reads a string of an integer as a number of microseconds or nanoseconds after midnight, so
 /// that `'10'::TIME` is 00:00:00.00000001, and 23:59:60 as a time that it cannot write. This rule
@@ -128,8 +128,8 @@ fn is_reader(e: &Expr) -> bool {
         if call.args.len() == 1 && has_fact(call.name(), StockFact::ReadsTime))
 }
 
-/// Rewrites `e`, the operand of a cast to `to`, with [`complete_text`] if `to` is a type of times or
-/// intervals. Otherwise returns `e` unchanged.
+/// Rewrites `e`, the operand of a cast to `to`, with [`complete_text`] if `to` is a type of times
+/// or intervals. Otherwise returns `e` unchanged.
 fn complete_cast(e: Expr, to: &DataType, columns: &DFSchema) -> Result<Transformed<Expr>> {
     match TextForm::from_type(to) {
         Some(form) => complete_text(e, form, columns),

@@ -8,13 +8,15 @@ use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, lit};
 use crate::sql::base::expression_parts::rewrite_parts;
 use crate::sql::sources::run_ends::to_plain_type;
 
-/// Analyzer rule, before type coercion, that casts what DataFusion does not accept, mostly dictionaries:
+/// Analyzer rule, before type coercion, that casts what DataFusion does not accept, mostly
+/// dictionaries:
 ///
-/// * The pattern of LIKE, if the tested value is a dictionary of strings, to the type of the dictionary's values. Type
-///   coercion keeps the dictionary and casts the pattern to another string type, so `code LIKE pattern` fails if the
-///   pattern is a column of a Parquet file.
-/// * A dictionary in `approx_distinct` and in `string_agg` with DISTINCT to its values. Type coercion casts the
-///   argument of `string_agg(DISTINCT code, ',' ORDER BY code)`, but not the expression of ORDER BY, which must be equal.
+/// * The pattern of LIKE, if the tested value is a dictionary of strings, to the type of the
+///   dictionary's values. Type coercion keeps the dictionary and casts the pattern to another
+///   string type, so `code LIKE pattern` fails if the pattern is a column of a Parquet file.
+/// * A dictionary in `approx_distinct` and in `string_agg` with DISTINCT to its values. Type
+///   coercion casts the argument of `string_agg(DISTINCT code, ',' ORDER BY code)`, but not the
+///   expression of ORDER BY, which must be equal.
 /// * Floats in `approx_distinct`, which has no implementation for them, to strings.
 /// * Dictionaries in `array_agg` and `nth_value` whose keys have fewer than 32 bits, to
 ///   dictionaries with keys of 32 bits. These aggregates keep the values of all batches, and narrow
@@ -41,8 +43,9 @@ fn cast_pattern(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
         Ok(DataType::Dictionary(_, values)) if values.is_string() => *values,
         _ => return Transformed::no(Expr::Like(like)),
     };
-    // Only a dictionary of Utf8 that is compared with a pattern of another type needs a cast: DataFusion
-    // supports a pattern of type Utf8, and unpacks dictionaries of other string types itself.
+    // Only a dictionary of Utf8 that is compared with a pattern of another type needs a cast:
+    // DataFusion supports a pattern of type Utf8, and unpacks dictionaries of other string types
+    // itself.
     let pattern = like.pattern.get_type(schema);
     if values != DataType::Utf8 || pattern.is_ok_and(|t| t == DataType::Utf8 || t.is_null()) {
         return Transformed::no(Expr::Like(like));

@@ -48,8 +48,8 @@ pub(super) fn set_column_types(values: &mut Values, types: &[Option<DataType>]) 
     Ok(true)
 }
 
-/// Returns the operand of a cast to `planned`, or any other `cell` unchanged, and whether `cell` was
-/// such a cast.
+/// Returns the operand of a cast to `planned`, or any other `cell` unchanged, and whether `cell`
+/// was such a cast.
 pub(super) fn split_cast(cell: Expr, planned: &DataType) -> (Expr, bool) {
     match cell {
         Expr::Cast(Cast { expr, field }) if field.data_type() == planned => (*expr, true),

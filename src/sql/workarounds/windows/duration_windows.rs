@@ -28,8 +28,9 @@ fn order_by_numbers(mut e: Expr, schema: &DFSchema) -> Transformed<Expr> {
         WindowFrameBound::CurrentRow => true,
         WindowFrameBound::Preceding(n) | WindowFrameBound::Following(n) => n.is_null(),
     };
-    // Keys of a RANGE frame with an offset are not cast, because the offset is not an integer. Keys of
-    // ROWS and GROUPS frames are cast, too, because all windows of a node must have the same sort keys.
+    // Keys of a RANGE frame with an offset are not cast, because the offset is not an integer. Keys
+    // of ROWS and GROUPS frames are cast, too, because all windows of a node must have the same
+    // sort keys.
     if frame.units == WindowFrameUnits::Range
         && !(is_end(&frame.start_bound) && is_end(&frame.end_bound))
     {

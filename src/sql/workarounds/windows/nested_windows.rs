@@ -13,9 +13,11 @@ use datafusion::physical_plan::windows::BoundedWindowAggExec;
 /// Applies `LimitPushPastWindows`, except to plans with a window over the results of a window that
 /// reads later rows.
 ///
-///
-/// `LimitPushPastWindows` limits the sort below a window to the rows of the LIMIT above the window plus the number of later rows that the frames read. If the input of the window is another window, the later rows of both windows are needed, but the rule adds only the greater of the two numbers. The last rows that the lower window returns are then wrong. This workaround is obsolete once the test `stock_limits_still_forget_nested_windows`
-/// fails.
+/// `LimitPushPastWindows` limits the sort below a window to the rows of the LIMIT above the window
+/// plus the number of later rows that the frames read. If the input of the window is another
+/// window, the later rows of both windows are needed, but the rule adds only the greater of the two
+/// numbers. The last rows that the lower window returns are then wrong. This workaround is obsolete
+/// once the test `stock_limits_still_forget_nested_windows` fails.
 pub(in crate::sql) fn keep_nested_windows(
     stock: &dyn PhysicalOptimizerRule,
     plan: Arc<dyn ExecutionPlan>,

@@ -12,7 +12,8 @@ use datafusion::physical_plan::{ExecutionPlan, InputOrderMode, WindowExpr};
 /// `SELECT count(*) OVER (ORDER BY z RANGE BETWEEN 1 PRECEDING AND 1 PRECEDING) FROM t` counts too
 /// few rows for a NULL `z` without this rule, if the NULLs are in several batches.
 ///
-/// Physical optimizer rule: makes windows with a frame `RANGE .. AND n PRECEDING` read whole partitions.
+/// Physical optimizer rule: makes windows with a frame `RANGE .. AND n PRECEDING` read whole
+/// partitions.
 ///
 /// The streaming window of DataFusion 55 returns a row before it reads the next batch. But NULL
 /// minus n is NULL, and infinity minus n is infinity: the frame of a row with such a key ends with

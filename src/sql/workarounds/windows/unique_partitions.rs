@@ -10,15 +10,14 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use crate::sql::base::plan_nodes::replace_inputs;
 use crate::sql::exec::plain_order::PlainOrderExec;
 
-/// Physical optimizer rule: hides from a window with several PARTITION BY keys that columns of its input
-/// are unique.
+/// Physical optimizer rule: hides from a window with several PARTITION BY keys that columns of its
+/// input are unique.
 ///
 /// Rows sorted by a unique column are also sorted by that column and any other. DataFusion 55 omits
 /// the sort of a window for this reason, but the window then requires that the input declares an
-/// order by both keys. So
-/// `SELECT row_number() OVER (PARTITION BY k, max(x)) FROM (SELECT * FROM t ORDER BY k LIMIT 9) GROUP BY k`
-/// fails. This workaround is obsolete once the test `stock_windows_over_unique_keys_still_fail`
-/// fails.
+/// order by both keys. So `SELECT row_number() OVER (PARTITION BY k, max(x)) FROM (SELECT * FROM t
+/// ORDER BY k LIMIT 9) GROUP BY k` fails. This workaround is obsolete once the test
+/// `stock_windows_over_unique_keys_still_fail` fails.
 pub(in crate::sql) fn hide_unique_columns(
     plan: Arc<dyn ExecutionPlan>,
     _config: &ConfigOptions,

@@ -22,9 +22,9 @@ const MOST_ROWS: u64 = 1 << 62;
 /// Analyzer rule, before type coercion: widens integer keys of RANGE frames with an offset `n`.
 ///
 /// If `key + n` does not fit the type of the key, DataFusion 55 extends the frame to the end of the
-/// partition, so that the frame includes the rows whose key is NULL. An
-/// `n` that does not fit the type of the key has the same effect. This workaround is obsolete once the test `stock_frames_beyond_a_type_still_include_null`
-/// fails.
+/// partition, so that the frame includes the rows whose key is NULL. An `n` that does not fit the
+/// type of the key has the same effect. This workaround is obsolete once the test
+/// `stock_frames_beyond_a_type_still_include_null` fails.
 pub(in crate::sql) fn widen_frames(plan: LogicalPlan) -> Result<LogicalPlan> {
     let plan = plan.transform_up_with_subqueries(|plan| {
         let LogicalPlan::Window(_) = &plan else { return Ok(Transformed::no(plan)) };
@@ -46,9 +46,9 @@ pub(in crate::sql) fn widen_frames(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(plan.data)
 }
 
-/// Returns an error for bounds that DataFusion's frames do not support: an INTERVAL with a negative part (the frame ends
-/// before its start, <https://github.com/apache/datafusion/issues/24902>) and a number of rows or groups that
-/// overflows when it is added to a position.
+/// Returns an error for bounds that DataFusion's frames do not support: an INTERVAL with a negative
+/// part (the frame ends before its start, <https://github.com/apache/datafusion/issues/24902>) and
+/// a number of rows or groups that overflows when it is added to a position.
 fn check_bounds(windows: &LogicalPlan) -> Result<()> {
     windows.apply_expressions(|e| {
         e.apply(|e| {

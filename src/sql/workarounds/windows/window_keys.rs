@@ -35,8 +35,9 @@ use serrate_core::internal::to_canonical_floats;
 /// lists of lists fail. `DISTINCT ON` becomes such an aggregate. This workaround is obsolete once
 /// the test `stock_ordered_aggregates_still_compare_structs_wrongly` fails.
 ///
-/// A window fails if a key of PARTITION BY is computed from a column that a join equates with a later
-/// key, as in `PARTITION BY t.a + 1, u.a` over a join by `t.a = u.a`. The rule puts columns first.
+/// A window fails if a key of PARTITION BY is computed from a column that a join equates with a
+/// later key, as in `PARTITION BY t.a + 1, u.a` over a join by `t.a = u.a`. The rule puts columns
+/// first.
 ///
 /// The rule works around two more bugs: windows over binary strings have no RANGE frame, and
 /// ordered aggregates with a repeated key panic (`arg_max(x, x)`). This workaround is obsolete once
@@ -57,7 +58,8 @@ fn replace_call_keys(mut e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let changed = match &mut e {
         Expr::WindowFunction(call) => {
             let WindowFunction { params, .. } = &mut **call;
-            // All windows of a node must have the same sort keys, so keys are replaced for any kind of frame.
+            // All windows of a node must have the same sort keys, so keys are replaced for any kind
+            // of frame.
             let lacks_order = |t: &DataType| t.is_binary() || t.is_nested() && !has_comparison(t);
             let order = params.order_by.iter_mut().map(|by| &mut by.expr);
             let changed = replace_keys(order.chain(&mut params.partition_by), schema, lacks_order);
@@ -133,7 +135,8 @@ impl ScalarUDFImpl for TextKey {
     }
 }
 
-/// Returns the bytes of Arrow's row format, which sort like the original values, as hexadecimal digits.
+/// Returns the bytes of Arrow's row format, which sort like the original values, as hexadecimal
+/// digits.
 fn to_texts(values: &ArrayRef) -> Result<ArrayRef> {
     let order = SortOptions { descending: false, nulls_first: false };
     let field = SortField::new_with_options(values.data_type().clone(), order);

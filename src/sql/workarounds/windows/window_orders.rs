@@ -11,14 +11,16 @@ use crate::sql::base::expression_parts::map_named;
 /// The result of `SELECT count(1) OVER (PARTITION BY g ORDER BY i ROWS BETWEEN 1 PRECEDING AND
 /// CURRENT ROW) AS n FROM t ORDER BY n` is not sorted without this rule.
 ///
-/// Analyzer rule: marks the sliding frames of aggregates as non-causal, that is as dependent on later rows.
+/// Analyzer rule: marks the sliding frames of aggregates as non-causal, that is as dependent on
+/// later rows.
 ///
-/// DataFusion 55 assumes that the results of `count(x)` over a causal frame such as `ROWS BETWEEN 1
-/// PRECEDING AND CURRENT
-/// ROW` are sorted, and omits ORDER BY and DISTINCT above them. In fact, the counts restart in each partition and decrease at NULL. DataFusion makes no such assumption for non-causal frames. The mark does not change the results: a streaming window waits for later rows only where a frame can have them. Serrate's own `min`,
-/// `max` and `sum` report no order of their results in any case
-/// ([`crate::functions`]). This workaround is obsolete once the test `stock_counts_over_frames_still_count_as_sorted`
-/// fails.
+/// DataFusion 55 assumes that the results of `count(x)` over a causal frame such as
+/// `ROWS BETWEEN 1 PRECEDING AND CURRENT ROW` are sorted, and omits ORDER BY and DISTINCT above
+/// them. In fact, the counts restart in each partition and decrease at NULL. DataFusion makes no
+/// such assumption for non-causal frames. The mark does not change the results: a streaming window
+/// waits for later rows only where a frame can have them. Serrate's own `min`, `max` and `sum`
+/// report no order of their results in any case ([`crate::functions`]). This workaround is obsolete
+/// once the test `stock_counts_over_frames_still_count_as_sorted` fails.
 ///
 /// The rule also replaces `array_agg` and `string_agg` with functions whose windows DataFusion does
 /// not reverse. This workaround is obsolete once the test
@@ -55,9 +57,9 @@ fn mark_frame(mut e: Expr) -> Transformed<Expr> {
     if !is_aggregate || !frame.is_causal() || frame.start_bound.is_unbounded() {
         return Transformed::no(e);
     }
-    // Mark the frame as not causal, so that DataFusion does not assume that the results are sorted. The
-    // mark cannot be set directly, but `new_bounds` sets it for a frame whose end depends on later rows:
-    // make such a frame, then replace its end with the end of `frame`.
+    // Mark the frame as not causal, so that DataFusion does not assume that the results are sorted.
+    // The mark cannot be set directly, but `new_bounds` sets it for a frame whose end depends on
+    // later rows: make such a frame, then replace its end with the end of `frame`.
     let later = match frame.units {
         WindowFrameUnits::Rows => WindowFrameBound::Following(ScalarValue::UInt64(Some(1))),
         WindowFrameUnits::Range | WindowFrameUnits::Groups => WindowFrameBound::CurrentRow,

@@ -161,12 +161,14 @@ pub(in crate::sql) fn make_window_scan(
         .with_limit(None)
         .with_file_groups(vec![FileGroup::new(chosen)])
         .with_output_partitioning(None)
-        // The statistics describe all rows of the files, so they are only estimates for a part of the rows.
+        // The statistics describe all rows of the files, so they are only estimates for a part of
+        // the rows.
         .with_statistics(config.statistics().to_inexact());
     Some(builder.build())
 }
 
-/// Merges files that were divided into consecutive byte ranges. Returns `None` if a range is missing.
+/// Merges files that were divided into consecutive byte ranges. Returns `None` if a range is
+/// missing.
 fn merge_ranges(files: &[&PartitionedFile]) -> Option<Vec<PartitionedFile>> {
     let mut out: Vec<PartitionedFile> = Vec::new();
     let mut open: Option<(&PartitionedFile, i64)> = None;

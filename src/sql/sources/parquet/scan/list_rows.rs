@@ -37,7 +37,8 @@ const GAP: usize = 4;
 /// multiple of the number of rows in this range.
 const AHEAD: usize = 8;
 
-/// Rows of one row group for which lists must be decoded, with their columns from DataFusion's scan.
+/// Rows of one row group for which lists must be decoded, with their columns from DataFusion's
+/// scan.
 #[derive(Debug)]
 struct RowGroupPiece {
     group: usize,
@@ -46,7 +47,8 @@ struct RowGroupPiece {
     given: RecordBatch,
 }
 
-/// A reader that reads one column of the row group with index `group` in several steps, in row order.
+/// A reader that reads one column of the row group with index `group` in several steps, in row
+/// order.
 #[derive(Debug)]
 struct SequentialReader {
     reader: ColumnReader<FetchedBytes>,
@@ -119,7 +121,8 @@ impl PieceSpans<'_> {
         if open.is_some_and(|open| self.can_continue(open, is_indexed)) {
             return SpanReading::Continue;
         }
-        // Without an offset index, every reader starts at the first page, so one reader reads all spans.
+        // Without an offset index, every reader starts at the first page, so one reader reads all
+        // spans.
         if !is_indexed {
             return SpanReading::Sequential(first.start..self.group_rows);
         }
@@ -132,9 +135,10 @@ impl PieceSpans<'_> {
         SpanReading::Separate
     }
 
-    /// Whether the open sequential reader should read the spans. `open` is the range of rows that it
-    /// has not read yet, and must contain the spans. If the file has an offset index, the reader must
-    /// also skip only few leaves. Otherwise a new reader, which starts at the right page, is cheaper.
+    /// Whether the open sequential reader should read the spans. `open` is the range of rows that
+    /// it has not read yet, and must contain the spans. If the file has an offset index, the reader
+    /// must also skip only few leaves. Otherwise a new reader, which starts at the right page, is
+    /// cheaper.
     fn can_continue(&self, open: &Range<usize>, is_indexed: bool) -> bool {
         let (Some(first), Some(last)) = (self.spans.first(), self.spans.last()) else {
             return false;

@@ -151,7 +151,8 @@ impl SplitScan {
         Ok(RecordBatch::try_new_with_options(Arc::new(schema), columns, &options)?)
     }
 
-    /// Computes the output columns from a batch of DataFusion's scan with all decoded lists appended.
+    /// Computes the output columns from a batch of DataFusion's scan with all decoded lists
+    /// appended.
     pub(super) fn compute_output(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let rows = batch.num_rows();
         let columns = self.outputs.iter().map(|o| match o {

@@ -14,7 +14,8 @@ use crate::sql::statement::columns::merged::known_columns::{
 use crate::sql::statement::folding::{fold_name, is_same_name};
 use crate::sql::statement::scopes::{LambdaParameters, is_apart};
 
-/// Replaces unqualified names of columns with expressions, except in subqueries that may have columns of these names.
+/// Replaces unqualified names of columns with expressions, except in subqueries that may have
+/// columns of these names.
 pub(in crate::sql) fn replace_names<V: VisitMut>(node: &mut V, names: &[(Ident, Expr)]) {
     let _ = node.visit(&mut BareNames::new(names, &FromColumns::new()));
 }

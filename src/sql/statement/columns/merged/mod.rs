@@ -3,9 +3,9 @@
 //! The merged column is the left column in an inner or left join, the right column in a right join,
 //! and the first that is not NULL in a full join. DataFusion instead always uses one of the two
 //! columns: for `*` the one with the smaller qualified name, for an unqualified name the first by
-//! position. In rows without a match, this column may be NULL. GROUP BY and later joins then use the
-//! NULL, too. Therefore a SELECT over such joins is rewritten before planning: `*` is expanded table
-//! by table, with the merged column in place of the left one, and unqualified names become
+//! position. In rows without a match, this column may be NULL. GROUP BY and later joins then use
+//! the NULL, too. Therefore a SELECT over such joins is rewritten before planning: `*` is expanded
+//! table by table, with the merged column in place of the left one, and unqualified names become
 //! expressions of both columns.
 
 mod bare_names;
@@ -53,7 +53,8 @@ async fn merge_columns<S: VisitMut>(state: &SessionState, statement: &mut S) -> 
     as_result(statement.visit(&mut ColumnMerger { outer: 0, columns, relations }))
 }
 
-/// Rewrites `(a JOIN b USING (k)) AS j` to `(SELECT * FROM a JOIN b USING (k)) AS j`, in which `k` is one column.
+/// Rewrites `(a JOIN b USING (k)) AS j` to `(SELECT * FROM a JOIN b USING (k)) AS j`, in which `k`
+/// is one column.
 pub(in crate::sql) fn select_merged(relation: &mut TableFactor) -> Result<()> {
     let TableFactor::NestedJoin { table_with_joins, alias: Some(alias) } = relation else {
         return Ok(());
@@ -86,7 +87,8 @@ impl VisitorMut for ColumnMerger {
     type Break = DataFusionError;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
-        // The names in ORDER BY refer to the tables of the SELECT, so both clauses are changed together.
+        // The names in ORDER BY refer to the tables of the SELECT, so both clauses are changed
+        // together.
         let Query { body, order_by, .. } = query;
         if let SetExpr::Select(select) = body.as_mut() {
             let has_outer = self.outer > 0;
@@ -179,7 +181,8 @@ fn qualify_merged(
         let names = merged.list_names_in_order(&results);
         let _ = order.visit(&mut BareNames::new(&names, columns));
     }
-    // In WHERE, HAVING and QUALIFY, the planner would find each unqualified name of a merged column ambiguous.
+    // In WHERE, HAVING and QUALIFY, the planner would find each unqualified name of a merged column
+    // ambiguous.
     let names: Vec<(Ident, Expr)> = merged.computed.iter().chain(&merged.plain).cloned().collect();
     let mut bare = BareNames::new(&names, columns);
     let _ = select.selection.visit(&mut bare);

@@ -89,7 +89,8 @@ async fn plan_merged_names(state: &SessionState, mut query: Query) -> Option<Vec
     plan_names(state, query).await
 }
 
-/// Whether a statement has a NATURAL join. If not, the visitor [`NaturalJoinRewriter`], which copies queries, is skipped.
+/// Whether a statement has a NATURAL join. If not, the visitor [`NaturalJoinRewriter`], which
+/// copies queries, is skipped.
 pub(super) struct AnyNatural(pub(super) bool);
 
 impl AnyNatural {

@@ -19,7 +19,8 @@ use datafusion::logical_expr::{
 use crate::functions::{cannot_fail, declare, take_first};
 use crate::sql::base::subquery_parts::is_subquery_test;
 
-/// The volatile function `evaluated_here`, which returns its first argument, a condition that must not move.
+/// The volatile function `evaluated_here`, which returns its first argument, a condition that must
+/// not move.
 static HERE: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(EvaluatedHere)));
 
@@ -45,7 +46,8 @@ impl ScalarUDFImpl for EvaluatedHere {
     }
 }
 
-/// The volatile function `evaluated_later`, which returns its argument, a constant that no rule may fold.
+/// The volatile function `evaluated_later`, which returns its argument, a constant that no rule may
+/// fold.
 static LATER: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(EvaluatedLater)));
 
@@ -108,7 +110,8 @@ impl HeldConditions {
 
 /// Whether a condition is free: the plan may evaluate it for any row, in any node.
 ///
-/// A condition whose subquery becomes a join is free, because the rules that create the join must see it.
+/// A condition whose subquery becomes a join is free, because the rules that create the join must
+/// see it.
 pub(super) fn is_free(condition: &Expr, schema: &DFSchema) -> bool {
     let joins = condition.exists(|e| Ok(is_subquery_test(e))).unwrap_or(true);
     joins || (!condition.is_volatile() && cannot_fail(condition, schema).unwrap_or(false))
@@ -138,8 +141,9 @@ fn hold_next_to(condition: Expr, outer: Expr) -> Expr {
     Expr::ScalarFunction(call)
 }
 
-/// Moves the fallible conditions of a subquery in EXISTS or IN into the join that replaces the subquery.
-/// Returns `None` if there are no such conditions, or if no free condition uses outer columns.
+/// Moves the fallible conditions of a subquery in EXISTS or IN into the join that replaces the
+/// subquery. Returns `None` if there are no such conditions, or if no free condition uses outer
+/// columns.
 pub(super) fn correlate_held(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
     match plan {
         LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => {
@@ -194,15 +198,18 @@ fn list_conjuncts(held: Expr) -> Vec<Expr> {
     }
 }
 
-/// Returns a conjunction that evaluates its second condition only for rows for which the first is true.
+/// Returns a conjunction that evaluates its second condition only for rows for which the first is
+/// true.
 ///
-/// DataFusion evaluates the right side of AND for all rows of a batch unless the left side drops most of
-/// them. Its optimizer simplifies `CASE WHEN a THEN b ELSE false END` to AND, but not a CASE with an operand.
+/// DataFusion evaluates the right side of AND for all rows of a batch unless the left side drops
+/// most of them. Its optimizer simplifies `CASE WHEN a THEN b ELSE false END` to AND, but not a
+/// CASE with an operand.
 fn make_conditional_and(first: Expr, then: Expr) -> Expr {
     make_case(first, vec![(lit(true), then)], lit(false))
 }
 
-/// Splits the result of [`make_conditional_and`] into its two conditions. Returns any other expression as `Err`.
+/// Splits the result of [`make_conditional_and`] into its two conditions. Returns any other
+/// expression as `Err`.
 fn as_and_then(e: Expr) -> std::result::Result<(Expr, Expr), Expr> {
     match e {
         Expr::Case(Case { expr: Some(first), mut when_then_expr, else_expr: Some(other) })

@@ -35,16 +35,18 @@ use crate::sql::base::expression_parts::{has_part, map_named};
 /// It also moves conditions of WHERE that can fail to a filter of their own, above the filter of
 /// the other conditions.
 ///
-/// DataFusion evaluates both sides of AND and OR for all rows of a batch unless the left side decides 80%
-/// of them, so whether a batch fails depends on its other rows. It also simplifies a CASE with boolean
-/// results to AND and OR. This rule therefore creates a CASE with an operand, which later rules do not
-/// simplify, and held conditions, which [`push_free_conditions`](super::push_free_conditions) keeps in place.
+/// DataFusion evaluates both sides of AND and OR for all rows of a batch unless the left side
+/// decides 80% of them, so whether a batch fails depends on its other rows. It also simplifies a
+/// CASE with boolean results to AND and OR. This rule therefore creates a CASE with an operand,
+/// which later rules do not simplify, and held conditions, which
+/// [`push_free_conditions`](super::push_free_conditions) keeps in place.
 pub(in crate::sql) fn make_conditions_lazy(
     plan: LogicalPlan,
     _config: &dyn OptimizerConfig,
 ) -> Result<Transformed<LogicalPlan>> {
     if plan.inputs().is_empty() {
-        // A node without inputs (VALUES) has no rows to exclude, so only failing constants are deferred.
+        // A node without inputs (VALUES) has no rows to exclude, so only failing constants are
+        // deferred.
         return plan.map_expressions(|e| defer_failures(e, false));
     }
     let plan = match plan {
@@ -172,7 +174,8 @@ fn guard_arguments<'a>(
     Ok(changed)
 }
 
-/// Rewrites each conjunct of a predicate so that operands are evaluated only for rows that need them.
+/// Rewrites each conjunct of a predicate so that operands are evaluated only for rows that need
+/// them.
 fn make_conjuncts_lazy(predicate: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let mut changed = false;
     let conjuncts = split_conjunction_owned(predicate);
@@ -190,7 +193,8 @@ fn make_conjuncts_lazy(predicate: Expr, schema: &DFSchema) -> Result<Transformed
     Ok(Transformed::new_transformed(conjunction(made).unwrap_or_else(|| lit(true)), changed))
 }
 
-/// Makes EXISTS and IN subqueries evaluate fallible conditions only for rows that match the outer query.
+/// Makes EXISTS and IN subqueries evaluate fallible conditions only for rows that match the outer
+/// query.
 fn rewrite_correlated(e: Expr) -> Result<Transformed<Expr>> {
     e.transform_down(|e| {
         let (Expr::Exists(Exists { subquery, .. })
@@ -208,7 +212,8 @@ fn rewrite_correlated(e: Expr) -> Result<Transformed<Expr>> {
     })
 }
 
-/// Splits a filter into an upper filter of the conditions that can fail and a lower filter of the others.
+/// Splits a filter into an upper filter of the conditions that can fail and a lower filter of the
+/// others.
 fn separate_held(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Filter(filter) = plan else { return Ok(Transformed::no(plan)) };
     let schema = filter.input.schema();
@@ -254,7 +259,8 @@ fn is_key(condition: &Expr, input: &LogicalPlan) -> bool {
     }
 }
 
-/// Makes AND, OR and CASE in an expression, also in lambdas, evaluate operands only for rows that need them.
+/// Makes AND, OR and CASE in an expression, also in lambdas, evaluate operands only for rows that
+/// need them.
 fn make_lazy(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     e.transform_down(|e| match e {
         Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right })

@@ -17,8 +17,8 @@ use super::held::{HeldConditions, is_free, is_held, join_conditions};
 /// a row of `a` that has no match in `b`.
 ///
 /// Wraps DataFusion's `PushDownFilter`. Pushes free conditions (which cannot fail and are not
-/// volatile) down as DataFusion does. Pushes a held condition (any other) below a node only if it is
-/// evaluated there for the same rows as above the node.
+/// volatile) down as DataFusion does. Pushes a held condition (any other) below a node only if it
+/// is evaluated there for the same rows as above the node.
 ///
 /// DataFusion moves every condition below joins and into scans, and evaluates cheap conditions
 /// before expensive ones. A condition that can fail is then evaluated for rows that a join or
@@ -120,7 +120,8 @@ fn push_filter(
             && !filters[1].predicate.exists(|e| Ok(is_held(e)))?;
     match input {
         LogicalPlan::TableScan(_) if free.is_empty() && held.len() == 1 => {
-            // A single condition can move into the scan, which evaluates it for every row in any case.
+            // A single condition can move into the scan, which evaluates it for every row in any
+            // case.
             let [only] = &held[..] else { return Ok(Transformed::no(plan)) };
             if only.is_volatile() {
                 return Ok(Transformed::no(plan));
@@ -178,9 +179,9 @@ fn collect_filters(mut plan: &LogicalPlan) -> (Vec<&Filter>, &LogicalPlan) {
     (filters, plan)
 }
 
-/// Whether conditions that DataFusion moves below a node are evaluated for the same values as above it.
-/// DataFusion moves only conditions on keys below DISTINCT, an aggregate or a window. Such a condition has
-/// one value per group, unless it is volatile or has no columns.
+/// Whether conditions that DataFusion moves below a node are evaluated for the same values as above
+/// it. DataFusion moves only conditions on keys below DISTINCT, an aggregate or a window. Such a
+/// condition has one value per group, unless it is volatile or has no columns.
 fn lets_through(node: &LogicalPlan, conditions: &[Expr]) -> bool {
     let stable = || conditions.iter().all(|e| !e.is_volatile() && !e.column_refs().is_empty());
     match node {
@@ -195,14 +196,16 @@ fn lets_through(node: &LogicalPlan, conditions: &[Expr]) -> bool {
     }
 }
 
-/// Whether a filter is above a GROUP BY with a volatile key. DataFusion 55 moves a condition on the key below the
-/// aggregate, which then computes the key again: <https://github.com/apache/datafusion/issues/25415>.
+/// Whether a filter is above a GROUP BY with a volatile key. DataFusion 55 moves a condition on the
+/// key below the aggregate, which then computes the key again:
+/// <https://github.com/apache/datafusion/issues/25415>.
 fn has_volatile_keys(filters: &LogicalPlan) -> bool {
     let (_, below) = collect_filters(filters);
     matches!(below, LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.iter().any(Expr::is_volatile))
 }
 
-/// Whether an aggregate may return a row for an empty input: it has no group keys, or only grouping sets.
+/// Whether an aggregate may return a row for an empty input: it has no group keys, or only grouping
+/// sets.
 fn may_group_nothing(aggregate: &Aggregate) -> bool {
     aggregate.group_expr.iter().all(|e| matches!(e, Expr::GroupingSet(_)))
 }

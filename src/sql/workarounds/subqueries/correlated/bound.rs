@@ -1,10 +1,10 @@
 //! Computes the rows of a correlated query for all distinct outer rows at once, node by node of its
 //! plan. Methods return `None` for a node that is not supported.
 //!
-//! The plan of a query becomes a plan of its *bound rows*: for each distinct outer row, the rows of the
-//! query for this outer row. They have the columns of the query and the columns `keys`, the values of
-//! the outer columns: rows of the same run of the query have equal `keys`. The subquery in
-//! `SELECT (SELECT max(u.b) FROM u WHERE u.a < t.a) FROM t` becomes:
+//! The plan of a query becomes a plan of its *bound rows*: for each distinct outer row, the rows of
+//! the query for this outer row. They have the columns of the query and the columns `keys`, the
+//! values of the outer columns: rows of the same run of the query have equal `keys`. The subquery
+//! in `SELECT (SELECT max(u.b) FROM u WHERE u.a < t.a) FROM t` becomes:
 //!
 //! ```text
 //! Aggregate: max(u.b)           Aggregate: GROUP BY key, max(u.b)
@@ -16,8 +16,8 @@
 //!
 //! Filters and projections name the columns `keys` in place of the outer columns. Aggregates add
 //! them to GROUP BY, windows to PARTITION BY, and joins to their condition. A LIMIT numbers the
-//! rows of each run. A query within an expression of the query has the bound rows as its outer rows:
-//! `project_values` and `rewrite_filter` expand it with a [`BoundOuter`] of its own.
+//! rows of each run. A query within an expression of the query has the bound rows as its outer
+//! rows: `project_values` and `rewrite_filter` expand it with a [`BoundOuter`] of its own.
 
 use std::sync::Arc;
 
@@ -44,7 +44,8 @@ use crate::sql::workarounds::subqueries::correlated::new_names::{NewNames, keep_
 
 /// The outer columns that a correlated query uses, and their distinct values in the outer rows.
 pub(super) struct BoundOuter<'a> {
-    /// The columns of `rows`. Every plan that a method returns has them next to the columns of the query.
+    /// The columns of `rows`. Every plan that a method returns has them next to the columns of the
+    /// query.
     pub(super) keys: Vec<Column>,
     /// The outer columns that the query uses, in the order of `keys`.
     pub(super) outer: Vec<Column>,
@@ -143,7 +144,8 @@ impl BoundOuter<'_> {
         project_values(exprs, Arc::new(input), self.names)
     }
 
-    /// Replaces outer columns with `keys` in an expression of a node over `input`, and in its subqueries.
+    /// Replaces outer columns with `keys` in an expression of a node over `input`, and in its
+    /// subqueries.
     fn rewrite_queries(&self, expr: Expr, input: &LogicalPlan) -> Result<Expr> {
         let expr = rename_in_queries(expr, &self.collect_renamed(&[input]))?;
         // This call rewrites the value that IN, ANY or ALL compares with the query.
@@ -513,7 +515,8 @@ fn remove_columns_of(renamed: &[RenamedColumn], inputs: &[&LogicalPlan]) -> Vec<
     renamed.iter().filter(|(column, _)| !is_inner(column)).cloned().collect()
 }
 
-/// Renames outer columns of a query, but not columns of the same name that belong to a query within it.
+/// Renames outer columns of a query, but not columns of the same name that belong to a query within
+/// it.
 fn rename_outer(query: LogicalPlan, renamed: &[RenamedColumn]) -> Result<LogicalPlan> {
     if renamed.is_empty() {
         return Ok(query);

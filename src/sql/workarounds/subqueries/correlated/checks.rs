@@ -1,4 +1,5 @@
-//! Decides which correlated queries DataFusion plans correctly, and lists the outer columns that queries use.
+//! Decides which correlated queries DataFusion plans correctly, and lists the outer columns that
+//! queries use.
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
@@ -14,8 +15,8 @@ use crate::sql::base::outer_columns::{
     find_moved_columns, find_nested_outer_columns, has_grouping_sets, has_outer,
 };
 
-/// Whether a correlated scalar subquery has the form that DataFusion turns into a join: an aggregate without
-/// GROUP BY, over a filter whose conditions on outer columns are equations.
+/// Whether a correlated scalar subquery has the form that DataFusion turns into a join: an
+/// aggregate without GROUP BY, over a filter whose conditions on outer columns are equations.
 pub(in crate::sql) fn is_equation(query: &LogicalPlan) -> Result<bool> {
     if has_name_clash(query)? {
         return Ok(false);

@@ -1,4 +1,5 @@
-//! Moves subqueries, and other expressions that a node cannot compute, into a projection below the node.
+//! Moves subqueries, and other expressions that a node cannot compute, into a projection below the
+//! node.
 
 use std::sync::Arc;
 
@@ -20,7 +21,8 @@ use crate::sql::workarounds::subqueries::correlated::new_names::{NewNames, keep_
 use crate::sql::workarounds::subqueries::shared_rows::is_volatile;
 use crate::sql::workarounds::subqueries::subquery_conditions::is_correlated;
 
-/// The projection below a node in which expressions of the node are computed, each as a column with a new name.
+/// The projection below a node in which expressions of the node are computed, each as a column with
+/// a new name.
 struct ColumnsBelow<'a> {
     /// The columns that the node itself needs, then the expressions that are moved below the node.
     exprs: Vec<Expr>,
@@ -52,8 +54,8 @@ impl<'a> ColumnsBelow<'a> {
     /// Returns the column with the values of `e`, and adds it unless an equal expression already
     /// has one.
     ///
-    /// Expressions that are equal in a node must stay equal: the sort keys of the calls of a window node, and the
-    /// expressions of DISTINCT ON with which ORDER BY begins.
+    /// Expressions that are equal in a node must stay equal: the sort keys of the calls of a window
+    /// node, and the expressions of DISTINCT ON with which ORDER BY begins.
     fn share_column(&mut self, e: Expr) -> Expr {
         if let Some((_, name)) = self.shared.iter().find(|(other, _)| *other == e) {
             return Expr::Column(Column::new_unqualified(name.clone()));
@@ -148,8 +150,8 @@ fn hoist_parts(
     })
 }
 
-/// Moves the keys of a window function whose order DataFusion does not recognize into the projection
-/// `below`. Returns whether there are such keys.
+/// Moves the keys of a window function whose order DataFusion does not recognize into the
+/// projection `below`. Returns whether there are such keys.
 fn hoist_window_keys(
     call: &mut WindowFunction,
     schema: &DFSchema,
@@ -292,9 +294,9 @@ pub(super) fn lacks_known_order(e: &Expr, schema: &DFSchema) -> bool {
 ///
 /// DataFusion 55 derives a range of values from each operand of a sort key. Functions and CASE have
 /// a range of the type Null, which cannot be added to that of a time, so that DataFusion drops the
-/// order of the key and refuses the plan in
-/// `SanityCheckPlan`. Keys with outer columns stay, because the subquery that contains them is rewritten as a whole. This workaround is obsolete once the test `stock_sorts_by_computed_spans_still_fail`
-/// fails.
+/// order of the key and refuses the plan in `SanityCheckPlan`. Keys with outer columns stay,
+/// because the subquery that contains them is rewritten as a whole. This workaround is obsolete
+/// once the test `stock_sorts_by_computed_spans_still_fail` fails.
 pub(super) fn adds_computed_span(e: &Expr, schema: &DFSchema) -> bool {
     let is_time = |e: &Expr| {
         let found = e.get_type(schema);
@@ -326,12 +328,13 @@ fn has_known_range(e: &Expr) -> bool {
     }
 }
 
-/// Whether an expression contains a constant whose type has no scalar comparison, such as a list of lists.
+/// Whether an expression contains a constant whose type has no scalar comparison, such as a list of
+/// lists.
 ///
 /// DataFusion 55 derives a range of values from each constant of a sort key. If the type of the
 /// constant has no such range, DataFusion drops the order of the key and refuses the plan in
-/// `SanityCheckPlan`. This workaround is obsolete once the test `stock_sorts_by_constant_lists_still_fail`
-/// fails.
+/// `SanityCheckPlan`. This workaround is obsolete once the test
+/// `stock_sorts_by_constant_lists_still_fail` fails.
 fn has_unordered_constant(e: &Expr, schema: &DFSchema) -> bool {
     e.exists(|e| {
         let constant = !e.any_column_refs()

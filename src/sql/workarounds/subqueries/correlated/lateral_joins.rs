@@ -21,8 +21,8 @@ use crate::sql::workarounds::subqueries::correlated::expand::{ExpandedQuery, exp
 use crate::sql::workarounds::subqueries::correlated::new_names::NewNames;
 use crate::sql::workarounds::subqueries::shared_rows::share_rows;
 
-/// Rewrites a LATERAL join to a join of the outer rows with the rows that the query has for each distinct
-/// outer row. Returns `None` if a node of the query is not supported.
+/// Rewrites a LATERAL join to a join of the outer rows with the rows that the query has for each
+/// distinct outer row. Returns `None` if a node of the query is not supported.
 pub(in crate::sql) fn join_lateral(
     join: &Join,
     names: &mut NewNames,
@@ -116,8 +116,8 @@ fn is_true(e: &Expr) -> bool {
 /// only select columns.
 fn keep_empty_lists(query: &LogicalPlan, outer: &DFSchema) -> Result<Option<LogicalPlan>> {
     Ok(match query {
-        // The columns of the row for an empty list must be NULL. A computed column need not be NULL for NULL
-        // arguments, so only projections that select columns are supported.
+        // The columns of the row for an empty list must be NULL. A computed column need not be NULL
+        // for NULL arguments, so only projections that select columns are supported.
         LogicalPlan::Projection(node)
             if node.expr.iter().all(|e| matches!(e.clone().unalias(), Expr::Column(_))) =>
         {

@@ -14,7 +14,8 @@ impl NewNames {
     }
 }
 
-/// Changes an expression but not its name: adds an alias if `change` returns an expression of another name.
+/// Changes an expression but not its name: adds an alias if `change` returns an expression of
+/// another name.
 pub(in crate::sql) fn keep_name(
     expr: Expr,
     change: impl FnOnce(Expr) -> Result<Expr>,

@@ -1,4 +1,5 @@
-//! Joins the rows of a filter or projection with the values of the correlated subqueries in its expressions.
+//! Joins the rows of a filter or projection with the values of the correlated subqueries in its
+//! expressions.
 
 use std::sync::Arc;
 
@@ -137,7 +138,8 @@ impl OuterRows {
         Self { joined: Arc::clone(&input), input }
     }
 
-    /// Turns correlated scalar subqueries in expressions into joined columns. Returns whether there were any.
+    /// Turns correlated scalar subqueries in expressions into joined columns. Returns whether there
+    /// were any.
     fn join_queries(&mut self, exprs: &mut [Expr], names: &mut NewNames) -> Result<bool> {
         let mut found = false;
         for expr in exprs {
@@ -151,9 +153,9 @@ impl OuterRows {
         Ok(found)
     }
 
-    /// Turns correlated scalar subqueries into joined columns, whose values are needed only for rows for which
-    /// `guard` is true. A subquery within CASE is computed only for the rows for which CASE evaluates it, because it
-    /// may fail for other rows.
+    /// Turns correlated scalar subqueries into joined columns, whose values are needed only for
+    /// rows for which `guard` is true. A subquery within CASE is computed only for the rows for
+    /// which CASE evaluates it, because it may fail for other rows.
     fn join_where(
         &mut self,
         expr: Expr,

@@ -33,8 +33,9 @@ use crate::sql::workarounds::subqueries::subquery_conditions::{
 ///
 /// Analyzer rule, after type coercion: plans IN, EXISTS and correlated scalar subqueries as values.
 ///
-/// DataFusion 55 plans IN and EXISTS only as conditions of WHERE, and correlated scalar subqueries only if
-/// their condition equates an inner and an outer column. This rule rewrites the other cases:
+/// DataFusion 55 plans IN and EXISTS only as conditions of WHERE, and correlated scalar subqueries
+/// only if their condition equates an inner and an outer column. This rule rewrites the other
+/// cases:
 ///
 /// * IN and EXISTS outside WHERE, and IN and EXISTS in WHERE that cannot become semi joins
 ///   ([`is_semi_join`](super::is_semi_join)), become scalar subqueries that count rows. IN is NULL
@@ -43,9 +44,9 @@ use crate::sql::workarounds::subqueries::subquery_conditions::{
 ///   has columns of an outer query ([`test_outer_values`]).
 /// * Subqueries in a join condition are evaluated for the rows of the join input whose columns they
 ///   use.
-/// * Subqueries in ORDER BY, GROUP BY, aggregates and window functions are evaluated in a projection below the
-///   node. So are lambdas in window functions, and sort keys whose order DataFusion
-///   does not recognize ([`lacks_known_order`]).
+/// * Subqueries in ORDER BY, GROUP BY, aggregates and window functions are evaluated in a
+///   projection below the node. So are lambdas in window functions, and sort keys whose order
+///   DataFusion does not recognize ([`lacks_known_order`]).
 /// * A correlated scalar subquery whose condition does not equate an inner and an outer column is
 ///   evaluated once per distinct combination of its outer columns, and joined
 ///   ([`join_values`](super::expand::join_values)).
@@ -80,8 +81,8 @@ pub(in crate::sql) fn plan_query_values(plan: LogicalPlan) -> Result<LogicalPlan
     Ok(plan)
 }
 
-/// Whether [`plan_query_values`] may rewrite a node. It rewrites subqueries, lateral joins, lambdas in window
-/// expressions, and sort keys whose order DataFusion does not recognize.
+/// Whether [`plan_query_values`] may rewrite a node. It rewrites subqueries, lateral joins, lambdas
+/// in window expressions, and sort keys whose order DataFusion does not recognize.
 ///
 /// DataFusion numbers lambda parameters after the columns of a node. The key of a window with a
 /// lambda would therefore differ from the key of the sort below the window, and the plan would fail
@@ -218,8 +219,9 @@ fn forget_inner_columns(e: Expr) -> Result<Transformed<Expr>> {
     }
 }
 
-/// Gives a scalar subquery with a volatile function an alias of its own, because DataFusion computes equal
-/// subqueries once: the two values in `(SELECT random()) = (SELECT random())` would be equal.
+/// Gives a scalar subquery with a volatile function an alias of its own, because DataFusion
+/// computes equal subqueries once: the two values in `(SELECT random()) = (SELECT random())` would
+/// be equal.
 fn draw_apart(e: Expr, names: &mut NewNames) -> Result<Transformed<Expr>> {
     match e {
         Expr::ScalarSubquery(query) if !is_correlated(&query) && is_volatile(&query.subquery)? => {
@@ -235,7 +237,8 @@ fn draw_apart(e: Expr, names: &mut NewNames) -> Result<Transformed<Expr>> {
 /// twice for each check of the subquery around it. At this depth, the checks take half a second.
 const MOST_LEVELS: usize = 16;
 
-/// Returns an error if subqueries in expressions are nested so deeply that planning would take too long.
+/// Returns an error if subqueries in expressions are nested so deeply that planning would take too
+/// long.
 fn check_nesting(plan: &LogicalPlan, levels: usize) -> Result<()> {
     if levels > MOST_LEVELS {
         return plan_err!(
@@ -322,8 +325,8 @@ fn refuse_name_clashes(plan: &LogicalPlan) -> Result<()> {
     Ok(())
 }
 
-/// Returns an error for LATERAL with GROUPING SETS, whose rows for empty input DataFusion would omit, and
-/// for LATERAL with DISTINCT ON over outer columns, which DataFusion does not plan.
+/// Returns an error for LATERAL with GROUPING SETS, whose rows for empty input DataFusion would
+/// omit, and for LATERAL with DISTINCT ON over outer columns, which DataFusion does not plan.
 ///
 /// Also returns an error if DataFusion would move a condition on outer columns above a window
 /// function, DISTINCT, or an outer join that fills the columns of the condition with NULL.
@@ -383,7 +386,8 @@ fn rewrite_join(join: Join, names: &mut NewNames) -> Result<Transformed<LogicalP
 struct JoinConditions {
     /// Conditions with subqueries for a filter above an inner join.
     above: Vec<Expr>,
-    /// Conditions for the join itself: those without subqueries, and those with columns of an outer query.
+    /// Conditions for the join itself: those without subqueries, and those with columns of an outer
+    /// query.
     within: Vec<Expr>,
     /// For each input, its columns, then the conditions with subqueries that are computed as
     /// further columns of this input.

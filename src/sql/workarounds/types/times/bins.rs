@@ -12,7 +12,8 @@ use serrate_core::internal::times::{NANOSECONDS_PER_DAY, count_nanoseconds};
 /// Number of days in 400 years, after which dates and weekdays repeat.
 pub(super) const CYCLE_DAYS: i128 = DAYS_PER_CYCLE as i128;
 pub(super) const CYCLE_MONTHS: i32 = 4800;
-/// 1800-01-01 in days since 1970: the start of a 400-year cycle that nanoseconds can represent completely.
+/// 1800-01-01 in days since 1970: the start of a 400-year cycle that nanoseconds can represent
+/// completely.
 pub(super) const CYCLE_START_DAYS: i128 = -62_091;
 
 /// [`CYCLE_DAYS`] in 64 bits.

@@ -15,9 +15,9 @@ pub(super) const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayN
 
 const FINEST: DataType = DataType::Time64(TimeUnit::Nanosecond);
 
-/// Casts compared values to the unit of the columns, or to nanoseconds if the columns differ in type or
-/// their unit cannot represent all constants. Returns `None` if nothing has to change, if no value is a
-/// time of day, or if a value is neither a time of day nor a string.
+/// Casts compared values to the unit of the columns, or to nanoseconds if the columns differ in
+/// type or their unit cannot represent all constants. Returns `None` if nothing has to change, if
+/// no value is a time of day, or if a value is neither a time of day nor a string.
 pub(super) fn unify_compared(values: &[(&Expr, &DFSchema)]) -> Option<Vec<Expr>> {
     let types = find_value_types(values)?;
     let is_known = |t: &DataType| is_clock(t) || t.is_string() || t.is_null();

@@ -33,8 +33,8 @@ use crate::functions::{
     find_interval_extreme, has_fact, refine_unit,
 };
 
-/// Returns an error if a list of numbers is cast to a list of timestamps. Arrow would treat the numbers as
-/// microseconds, but `5::TIMESTAMP` is 5 seconds.
+/// Returns an error if a list of numbers is cast to a list of timestamps. Arrow would treat the
+/// numbers as microseconds, but `5::TIMESTAMP` is 5 seconds.
 fn check_unit(values: &Expr, to: &DataType, schema: &DFSchema) -> Result<()> {
     let is_time = list_depth(to) > 0 && matches!(leaf_type(to), DataType::Timestamp(..));
     if is_time && values.get_type(schema).is_ok_and(|t| leaf_type(&t).is_numeric()) {
@@ -129,8 +129,9 @@ fn rewrite_in_list(list: InList, schema: &DFSchema) -> Result<Transformed<Expr>>
     Ok(Transformed::new_transformed(list, changed))
 }
 
-/// Completes the default of `lead` and `lag` of timestamps, if it is a string literal without seconds such as
-/// `'2020-01-01 10:00'`, which DataFusion does not parse. Returns whether it changed the default.
+/// Completes the default of `lead` and `lag` of timestamps, if it is a string literal without
+/// seconds such as `'2020-01-01 10:00'`, which DataFusion does not parse. Returns whether it
+/// changed the default.
 ///
 /// # Errors
 /// If the values are dates and the default is an integer, or the reverse.
@@ -211,9 +212,9 @@ fn unify_nested(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, E
     Some((cast(left, to_left), cast(right, to_right)))
 }
 
-/// Converts a list of dates or timestamps and a list of strings to lists of seconds. Type coercion would
-/// cast the strings to dates without their times of day, or compare timestamps as strings. Returns `None`
-/// for operands of other types.
+/// Converts a list of dates or timestamps and a list of strings to lists of seconds. Type coercion
+/// would cast the strings to dates without their times of day, or compare timestamps as strings.
+/// Returns `None` for operands of other types.
 fn unify_text_lists(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
     let (a, b) = (left.get_type(schema).ok()?, right.get_type(schema).ok()?);
     let is_time = |t: &DataType| {
@@ -246,9 +247,9 @@ fn to_durations(t: &DataType) -> DataType {
     }
 }
 
-/// Rewrites `date + 1` as a sum of integers that is cast to a date. Type coercion would turn the `1` into
-/// an interval, and if the plan is analyzed again, as the query of a view is, date plus interval would
-/// become a timestamp. Returns `None` for other operands.
+/// Rewrites `date + 1` as a sum of integers that is cast to a date. Type coercion would turn the
+/// `1` into an interval, and if the plan is analyzed again, as the query of a view is, date plus
+/// interval would become a timestamp. Returns `None` for other operands.
 fn add_days(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Option<Expr> {
     use DataType::{Date32, Int32, Int64};
     let types = (left.get_type(schema).ok()?, right.get_type(schema).ok()?);
@@ -269,8 +270,8 @@ fn add_days(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Optio
     }
 }
 
-/// Returns all arguments of a function that returns one of its arguments, such as `greatest` or `nullif`. Returns no
-/// arguments for other functions.
+/// Returns all arguments of a function that returns one of its arguments, such as `greatest` or
+/// `nullif`. Returns no arguments for other functions.
 fn list_results(call: &ScalarFunction) -> &[Expr] {
     match has_fact(call.name(), StockFact::Chooses) {
         true => &call.args,
@@ -278,8 +279,9 @@ fn list_results(call: &ScalarFunction) -> &[Expr] {
     }
 }
 
-/// Returns an error if `what`, which returns one of `values`, mixes dates or times of day with strings that are not
-/// literals, also in lists. Type coercion would cast the strings to dates, without their times of day.
+/// Returns an error if `what`, which returns one of `values`, mixes dates or times of day with
+/// strings that are not literals, also in lists. Type coercion would cast the strings to dates,
+/// without their times of day.
 ///
 /// Accepts `nullif(date, string)`, because it returns the date, and compares the date with the
 /// string exactly.
@@ -462,7 +464,8 @@ fn compare_lengths(
     Ok(changed)
 }
 
-/// Returns an error for an aggregate that would compare intervals field by field, not by their lengths.
+/// Returns an error for an aggregate that would compare intervals field by field, not by their
+/// lengths.
 fn refuse_compared_fields(
     name: &str,
     distinct: bool,

@@ -38,25 +38,26 @@ pub(in crate::sql) use written::{cast_in_microseconds, set_column_microseconds};
 /// `SELECT TIMESTAMP '2020-03-01' - TIMESTAMP '2020-01-01' > INTERVAL '30 days'`, in which the
 /// difference is 60 days, is false without this rule.
 ///
-/// Analyzer rule, before DataFusion's type coercion: compares times, durations and intervals exactly.
+/// Analyzer rule, before DataFusion's type coercion: compares times, durations and intervals
+/// exactly.
 ///
-/// Type coercion converts durations to intervals and compares those field by field, so that 60 days in
-/// hours are less than 30 days. It converts all timestamps to nanoseconds, a unit that cannot represent
-/// the year 2999. This rule rewrites the comparisons:
+/// Type coercion converts durations to intervals and compares those field by field, so that 60 days
+/// in hours are less than 30 days. It converts all timestamps to nanoseconds, a unit that cannot
+/// represent the year 2999. This rule rewrites the comparisons:
 ///
-/// * A duration and an interval compare as durations; an interval with months is an error. Two intervals
-///   compare as lengths of time with months of 30 days, as in DuckDB.
-/// * Timestamps, dates and strings compare in the unit of the columns. If the columns have several units,
-///   or a literal does not fit their unit, all compare as exact decimals.
+/// * A duration and an interval compare as durations; an interval with months is an error. Two
+///   intervals compare as lengths of time with months of 30 days, as in DuckDB.
+/// * Timestamps, dates and strings compare in the unit of the columns. If the columns have several
+///   units, or a literal does not fit their unit, all compare as exact decimals.
 /// * A UNION of timestamps with strings returns timestamps in microseconds, or in nanoseconds if a
 ///   timestamp has this unit. A UNION of dates or times of day with strings returns strings. CASE,
 ///   `greatest` and other expressions that return either a date (or a time of day) or a string are
 ///   an error. Type coercion would cast the strings to dates, without their times of day.
 /// * Dates are neither compared nor combined with integers: type coercion would take the integers
 ///   for days since 1970.
-/// * GROUP BY, DISTINCT and aggregates compare the lengths of intervals, and return one of several equal
-///   intervals. Lists and structs of intervals would compare field by field, so grouping by them is an
-///   error.
+/// * GROUP BY, DISTINCT and aggregates compare the lengths of intervals, and return one of several
+///   equal intervals. Lists and structs of intervals would compare field by field, so grouping by
+///   them is an error.
 pub(in crate::sql) fn compare_exactly(plan: LogicalPlan) -> Result<LogicalPlan> {
     // The rows of `INSERT INTO t VALUES ..` keep the types of the columns of `t`, to which the
     // planner casts them.
@@ -151,7 +152,8 @@ fn unify_keys_and_columns(
             let more = unify_union_columns(&mut union)? | take_branch_types(&mut union)?;
             (LogicalPlan::Union(union), more)
         }
-        // The columns of VALUES keep the types that the planner chose, so rewritten values are cast to them.
+        // The columns of VALUES keep the types that the planner chose, so rewritten values are cast
+        // to them.
         LogicalPlan::Values(mut values) => {
             if !inserts {
                 refuse_integers_of_values(&values)?;

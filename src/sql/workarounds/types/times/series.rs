@@ -263,9 +263,9 @@ impl SeriesTimestamps {
         span.unsigned_abs().saturating_mul(per) / step.unsigned_abs().max(1)
     }
 
-    /// Whether the time one step after `time`, computed in UTC, is within the bounds. If so, a step that
-    /// fails in the zone of the series fails because the local time after the step does not exist or
-    /// occurs twice.
+    /// Whether the time one step after `time`, computed in UTC, is within the bounds. If so, a step
+    /// that fails in the zone of the series fails because the local time after the step does not
+    /// exist or occurs twice.
     fn has_next_on_clock(&self, time: i64) -> bool {
         let utc = Tz::from_str("+00:00").ok();
         let next = |zone| match self.unit {

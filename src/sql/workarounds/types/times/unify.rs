@@ -54,8 +54,8 @@ pub(super) fn unify_compared_pairs(values: &[(&Expr, &DFSchema)]) -> Result<Opti
         && of(is_date)
         && !of(|t| !t.is_null() && !t.is_string() && !is_date(t))
     {
-        // Type coercion would cast the strings to dates and drop their times of day. If a string has a
-        // time of day, all values are compared as seconds instead.
+        // Type coercion would cast the strings to dates and drop their times of day. If a string
+        // has a time of day, all values are compared as seconds instead.
         let is_exact = values.iter().all(|v| !v.data_type.is_string() || is_plain_date(v));
         return Ok((!is_exact).then(|| apply_form(&values, ComparableForm::ExactSeconds)));
     }
@@ -184,7 +184,8 @@ fn convert_time_lists(values: &[(&Expr, &DFSchema)], types: &[DataType]) -> Opti
 /// Casts the results of a CASE, if they are timestamps of several units or zones, to the type that
 /// type coercion will choose. Until coercion, CASE has the type of its first result. If this result
 /// has a coarser unit than others, a comparison of the CASE would be rewritten for the coarser unit
-/// and drop digits of the others. Returns `None` if nothing changes, or if a value is not a timestamp.
+/// and drop digits of the others. Returns `None` if nothing changes, or if a value is not a
+/// timestamp.
 pub(super) fn refine_timestamps(values: &[Expr], schema: &DFSchema) -> Option<Vec<Expr>> {
     let values = find_types(&pair_with_schema(values, schema))?;
     if !values.iter().all(|v| v.data_type.is_null() || is_timestamp(&v.data_type)) {
@@ -300,8 +301,9 @@ fn cast_to_one_type(values: &[TypedValue]) -> Result<Option<Vec<ReplacedExpr>>> 
     Ok(Some(changed))
 }
 
-/// Returns the replacement of a value by an expression of the type `to`, or `None` if this type cannot
-/// represent the value exactly. `Some(None)` means that the value stays unchanged. `unit` is the unit of `to`.
+/// Returns the replacement of a value by an expression of the type `to`, or `None` if this type
+/// cannot represent the value exactly. `Some(None)` means that the value stays unchanged. `unit` is
+/// the unit of `to`.
 fn cast_to_type(value: &TypedValue, unit: TimeUnit, to: &DataType) -> Result<Option<ReplacedExpr>> {
     let cast = |e: &Expr| Some(Expr::Cast(Cast::new(Box::new(e.clone()), to.clone())));
     let (t, zone) = (&value.data_type, matches!(to, DataType::Timestamp(_, Some(_))));
@@ -335,7 +337,8 @@ fn cast_to_type(value: &TypedValue, unit: TimeUnit, to: &DataType) -> Result<Opt
     Ok(match t {
         t if t == to => Some(None),
         DataType::Timestamp(..) if is_now(&value.expr) => Some(cast(&value.expr)),
-        // The value stays unchanged, because DataFusion itself adds the time zone of the other values.
+        // The value stays unchanged, because DataFusion itself adds the time zone of the other
+        // values.
         DataType::Timestamp(u, _) if *u == unit => Some(None),
         // Every unit except nanoseconds can represent all calendar dates.
         t if is_date(t) && unit != TimeUnit::Nanosecond => Some(cast(&value.expr)),
@@ -358,8 +361,8 @@ fn is_plain_date(text: &TypedValue) -> bool {
     })
 }
 
-/// Returns a literal as an array of length 1. Parses a string as a timestamp in the zone of `to`. Returns
-/// `None` if the string is not a timestamp, or `to` is not a timestamp type.
+/// Returns a literal as an array of length 1. Parses a string as a timestamp in the zone of `to`.
+/// Returns `None` if the string is not a timestamp, or `to` is not a timestamp type.
 fn parse_constant(constant: &ScalarValue, to: &DataType) -> Option<ArrayRef> {
     let literal = constant.to_array().ok()?;
     let literal = match literal.data_type() {

@@ -49,8 +49,8 @@ fn find_input_types(union: &Union, column: usize) -> Option<Vec<DataType>> {
 }
 
 /// Converts the dates and times of day in a column, also in lists, to strings if other inputs have
-/// strings in this column, as in DuckDB. Type coercion would cast the strings to dates without their
-/// times of day.
+/// strings in this column, as in DuckDB. Type coercion would cast the strings to dates without
+/// their times of day.
 ///
 /// String literals that a cast represents exactly, such as `'2020-01-01'` next to a date, are still
 /// cast to the type of the other inputs.
@@ -80,8 +80,8 @@ fn convert_dates_to_texts(
     Some(types.iter().map(convert).collect())
 }
 
-/// Whether all values of a column of strings are literals that a cast represents exactly: dates without a time of day
-/// or, if `is_clock`, times of day without fractions of a second.
+/// Whether all values of a column of strings are literals that a cast represents exactly: dates
+/// without a time of day or, if `is_clock`, times of day without fractions of a second.
 fn has_exact_literals(plan: &LogicalPlan, column: usize, is_clock: bool) -> bool {
     match plan {
         LogicalPlan::Projection(projection) => {

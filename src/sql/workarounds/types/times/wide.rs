@@ -1,9 +1,9 @@
 //! `date_trunc`, `date_bin`, `to_timestamp` and `now` for timestamps of any year.
 //!
 //! DataFusion's functions convert to nanoseconds whatever the unit of their arguments: for the year
-//! 2999 in microseconds, `date_bin` returns NULL, `date_trunc` fails, and
-//! `to_timestamp(1e11)` is the year 2262. The functions here call DataFusion's for values that nanoseconds can represent. This workaround is obsolete once the test `stock_functions_still_work_in_nanoseconds`
-//! fails.
+//! 2999 in microseconds, `date_bin` returns NULL, `date_trunc` fails, and `to_timestamp(1e11)` is
+//! the year 2262. The functions here call DataFusion's for values that nanoseconds can represent.
+//! This workaround is obsolete once the test `stock_functions_still_work_in_nanoseconds` fails.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -42,7 +42,8 @@ use crate::sql::workarounds::types::compared_casts::is_utc;
 
 const SERIES: [&str; 2] = ["generate_series", "range"];
 
-/// Replaces the time functions that DataFusion has registered in a session with the functions of this module.
+/// Replaces the time functions that DataFusion has registered in a session with the functions of
+/// this module.
 pub(in crate::sql) fn register_wide(ctx: &SessionContext) {
     let state = ctx.state_ref();
     let config = state.read().config_options().as_ref().clone();
@@ -95,7 +96,8 @@ enum WideTask {
     Now,
 }
 
-/// Wraps a function of DataFusion and handles the times that DataFusion's function does not support.
+/// Wraps a function of DataFusion and handles the times that DataFusion's function does not
+/// support.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct WideFunction {
     what: WideTask,
@@ -116,9 +118,10 @@ impl WideFunction {
 }
 
 impl WideFunction {
-    /// Truncates times to periods of several years, which DataFusion does not support: truncates them
-    /// to years, then moves each back to the first year of its period. As in DuckDB, the periods begin
-    /// in multiples of `years`, such as 1990 and 2000 for decades; years before 0 move towards 0.
+    /// Truncates times to periods of several years, which DataFusion does not support: truncates
+    /// them to years, then moves each back to the first year of its period. As in DuckDB, the
+    /// periods begin in multiples of `years`, such as 1990 and 2000 for decades; years before 0
+    /// move towards 0.
     fn truncate_to_years(
         &self,
         mut args: ScalarFunctionArgs,
@@ -292,8 +295,9 @@ impl ScalarUDFImpl for WideFunction {
         })
     }
 
-    /// Returns the range of the times `t` for which a comparison such as `date_part('year', t) = 2024` is
-    /// true. The simplifier then compares `t` with the two bounds of the range instead.
+    /// Returns the range of the times `t` for which a comparison such as
+    /// `date_part('year', t) = 2024` is true. The simplifier then compares `t` with the two bounds
+    /// of the range instead.
     fn preimage(
         &self,
         args: &[Expr],
@@ -335,8 +339,8 @@ fn find_long_period(args: &ScalarFunctionArgs) -> Option<(&'static str, i32)> {
     periods.into_iter().find(|(name, _)| part.eq_ignore_ascii_case(name))
 }
 
-/// Returns an error if the width of the bins of `date_bin` is not positive, or has months and also days
-/// or hours. DataFusion itself ignores the sign of a width.
+/// Returns an error if the width of the bins of `date_bin` is not positive, or has months and also
+/// days or hours. DataFusion itself ignores the sign of a width.
 fn check_width(args: &ScalarFunctionArgs) -> Result<()> {
     let Some(ColumnarValue::Scalar(width)) = args.args.first() else { return Ok(()) };
     let interval = DataType::Interval(IntervalUnit::MonthDayNano);
@@ -364,7 +368,8 @@ fn truncate_times(function: &ScalarUDF, mut args: ScalarFunctionArgs) -> Result<
 }
 
 /// Computes `date_part` of durations, of long periods such as centuries, of arrays of dates or
-/// timestamps for which a faster kernel exists, and the epoch of timestamps. Calls DataFusion's function for all else.
+/// timestamps for which a faster kernel exists, and the epoch of timestamps. Calls DataFusion's
+/// function for all else.
 ///
 /// DataFusion 55 counts parts in 32 bits: seconds over 68 years are NULL, and milliseconds of a
 /// month overflow. It rounds the epoch twice. This workaround is obsolete once the tests
@@ -436,8 +441,9 @@ fn extract_part(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Column
     to_columnar(parts, one)
 }
 
-/// Returns the double closest to `count / per`, for a `count` of at most 93 bits and a `per` of at most 10^9. If `count`
-/// itself were rounded to a double first, 1577836800123000000 / 10^9 would be 1577836800.1230001.
+/// Returns the double closest to `count / per`, for a `count` of at most 93 bits and a `per` of at
+/// most 10^9. If `count` itself were rounded to a double first, 1577836800123000000 / 10^9 would
+/// be 1577836800.1230001.
 fn divide_once_rounded(count: i128, per: i128) -> f64 {
     let magnitude = count.unsigned_abs();
     if magnitude < 1 << f64::MANTISSA_DIGITS {
@@ -452,10 +458,10 @@ fn divide_once_rounded(count: i128, per: i128) -> f64 {
     if count < 0 { -rounded } else { rounded }
 }
 
-/// Computes `date_part` of decades, centuries and millennia, which DataFusion does not support. As in
-/// DuckDB, the decade is the year divided by 10 and rounded towards 0: 197 for 1970. Century 1 begins in
-/// the year 1, so 1970 is in century 20; it follows century -1, because there is no century 0. Millennia
-/// are numbered like centuries.
+/// Computes `date_part` of decades, centuries and millennia, which DataFusion does not support. As
+/// in DuckDB, the decade is the year divided by 10 and rounded towards 0: 197 for 1970. Century 1
+/// begins in the year 1, so 1970 is in century 20; it follows century -1, because there is no
+/// century 0. Millennia are numbered like centuries.
 fn number_periods(
     function: &ScalarUDF,
     mut args: ScalarFunctionArgs,
@@ -513,8 +519,9 @@ fn find_times_out_of_range(args: &ScalarFunctionArgs) -> Result<Option<(TimeUnit
     let times = times.to_array(if one { 1 } else { args.number_rows })?;
     let counts = cast(&times, &DataType::Int64)?;
     let per = count_nanoseconds(unit);
-    // Times from 1800 to 2199 need no shift by multiples of 400 years: nanoseconds can represent all
-    // times from 1677 to 2262, so also the results of truncating or binning a time from 1800 to 2199.
+    // Times from 1800 to 2199 need no shift by multiples of 400 years: nanoseconds can represent
+    // all times from 1677 to 2262, so also the results of truncating or binning a time from 1800
+    // to 2199.
     let inside = |t: i64| {
         let days = i128::from(t) * per / NANOSECONDS_PER_DAY;
         (CYCLE_START_DAYS..CYCLE_START_DAYS + CYCLE_DAYS).contains(&days)
@@ -527,8 +534,8 @@ fn find_times_out_of_range(args: &ScalarFunctionArgs) -> Result<Option<(TimeUnit
 /// the third argument, does not fit 64 bits, returns all times as numbers. Returns `None` for other
 /// arguments, and for bins of months.
 ///
-/// DataFusion's `date_bin` returns NULL for such a time: `time_bucket` has the origin 2000, so it was NULL for the
-/// year 1700.
+/// DataFusion's `date_bin` returns NULL for such a time: `time_bucket` has the origin 2000, so it
+/// was NULL for the year 1700.
 fn find_far_nanoseconds(args: &ScalarFunctionArgs) -> Result<Option<ArrayRef>> {
     let [
         ColumnarValue::Scalar(ScalarValue::IntervalMonthDayNano(Some(width))),
@@ -715,7 +722,8 @@ fn parse_timestamps(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Co
             cast_strictly(&values, &DataType::Timestamp(*unit, zone.clone()))?
         }
         _ => {
-            // DataFusion's function computes decimals, and strings with an explicit format, in nanoseconds.
+            // DataFusion's function computes decimals, and strings with an explicit format, in
+            // nanoseconds.
             let nanos = DataType::Timestamp(TimeUnit::Nanosecond, zone.clone());
             let field = args.return_field.as_ref().clone().with_data_type(nanos);
             let rows = if one { 1 } else { args.number_rows };

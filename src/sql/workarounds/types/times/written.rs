@@ -29,7 +29,8 @@ pub(in crate::sql) fn set_column_microseconds(state: &SessionState, columns: &mu
 }
 
 struct TimestampRewriter {
-    /// Whether the table functions `generate_series` and `range` of the session accept microseconds.
+    /// Whether the table functions `generate_series` and `range` of the session accept
+    /// microseconds.
     wide: bool,
     /// How many calls of `generate_series` and `range` in FROM contain the current position of the
     /// visitor.
@@ -101,7 +102,8 @@ impl VisitorMut for TimestampRewriter {
             }
             _ => return ControlFlow::Continue(()),
         };
-        // An empty identifier takes the place of the expression while its parts move into the operator.
+        // An empty identifier takes the place of the expression while its parts move into the
+        // operator.
         let taken = std::mem::replace(expr, Expr::Identifier(Ident::new("")));
         let (left, right) = match taken {
             Expr::Cast { expr, data_type, .. } => (expr, make_null(data_type)),
