@@ -89,7 +89,7 @@ impl<C> FreeBlocks<C> {
     /// Locks the list of blocks. Returns `None` in a process that was forked after the pool was
     /// created: at the fork, a thread of the parent process may have held the lock, which is then
     /// never released in the forked process.
-    pub(crate) fn lock(&self) -> Option<MutexGuard<'_, Vec<(MemoryBlock, C)>>> {
+    pub(crate) fn lock_blocks(&self) -> Option<MutexGuard<'_, Vec<(MemoryBlock, C)>>> {
         if self.creator_process != std::process::id() {
             return None;
         }
@@ -100,14 +100,14 @@ impl<C> FreeBlocks<C> {
     /// Takes the smallest block whose size in bytes satisfies `fits`. If several blocks have this
     /// size, takes the one that was returned last, because its pages are most likely in memory.
     pub(crate) fn take_smallest(&self, fits: impl Fn(usize) -> bool) -> Option<(MemoryBlock, C)> {
-        let mut blocks = self.lock()?;
+        let mut blocks = self.lock_blocks()?;
         let sizes = blocks.iter().map(|(b, _)| b.as_slice().len()).enumerate().rev();
         let (at, _) = sizes.filter(|(_, size)| fits(*size)).min_by_key(|(_, size)| *size)?;
         Some(blocks.remove(at))
     }
 
     pub(crate) fn take_last(&self) -> Option<(MemoryBlock, C)> {
-        self.lock()?.pop()
+        self.lock_blocks()?.pop()
     }
 
     /// Frees all blocks. A forked process frees its own copies of its parent's blocks. Does nothing
@@ -206,7 +206,7 @@ struct PoolState {
 
 impl PoolState {
     fn give_back(&self, block: MemoryBlock, contents: FreeContents) {
-        let Some(mut free) = self.free.lock() else { return };
+        let Some(mut free) = self.free.lock_blocks() else { return };
         free.push((block, contents));
         let mut held: usize = free.iter().map(|(_, known)| known.touched).sum();
         let mut drop_first = 0;
@@ -324,7 +324,7 @@ impl BufferPool {
     /// # Ok::<(), serrate::Error>(())
     /// ```
     pub fn held(&self) -> usize {
-        let free = self.0.free.lock();
+        let free = self.0.free.lock_blocks();
         free.map_or(0, |free| free.iter().map(|(_, known)| known.touched).sum())
     }
 
@@ -478,7 +478,7 @@ mod tests {
             FreeBlocks::<()> { creator_process: std::process::id() + 1, ..Default::default() };
         let block = MemoryBlock::new_zeroed(8).unwrap();
         free.blocks.lock().unwrap().push((block, ()));
-        assert!(free.lock().is_none() && free.take_last().is_none());
+        assert!(free.lock_blocks().is_none() && free.take_last().is_none());
         assert!(free.take_smallest(|_| true).is_none());
         free.clear();
         assert!(free.blocks.lock().unwrap().is_empty());

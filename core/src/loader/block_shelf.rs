@@ -71,7 +71,7 @@ impl BlockShelf {
         if !self.trusts_padding {
             used.slots = BlockSlots::default();
         }
-        if let Some(mut free) = self.free.lock()
+        if let Some(mut free) = self.free.lock_blocks()
             && free.len() < self.keep
         {
             free.push((used.block, used.slots));
