@@ -24,7 +24,6 @@ use object_store::{
     PutOptions, PutPayload, PutResult, RenameOptions, coalesce_ranges,
 };
 use serrate_core::internal::lock_mutex;
-use tokio::runtime::Handle;
 use url::{Position, Url};
 
 use crate::access;
@@ -228,6 +227,22 @@ fn to_store_error(path: impl AsRef<std::path::Path>, e: io::Error) -> object_sto
     }
 }
 
+/// Runs `write`, which creates a local file, on a thread without a Tokio runtime, and waits for its
+/// end. A drop of a future would leave a write on a thread of Tokio running, which could create a
+/// temporary folder again after the writer of the folder has removed it.
+fn run_to_end<T: Send + 'static>(
+    write: impl FnOnce() -> object_store::Result<T> + Send + 'static,
+) -> object_store::Result<T> {
+    let failed = |source| object_store::Error::Generic { store: "LocalFileSystem", source };
+    let thread = std::thread::Builder::new().name("create file".into()).spawn(write);
+    match thread.map_err(|e| failed(Box::new(e)))?.join() {
+        Ok(done) => done,
+        Err(_) => Err(failed(
+            "internal error: a thread that writes a file panicked; please report it".into(),
+        )),
+    }
+}
+
 /// Whether an object is not hidden and so appears in the listing of the folder `prefix`.
 fn is_listed(location: &Path, prefix: Option<&Path>) -> bool {
     let above = prefix.map_or(0, |p| p.parts().count());
@@ -263,18 +278,11 @@ impl ObjectStore for VisibleFiles {
             return self.inner.put_opts(location, payload, options).await;
         };
         let (inner, location) = (Arc::clone(&self.inner), location.clone());
-        // If this future is dropped, a thread may still create folders and write the file. So the
-        // thread itself drops `write` when the file is complete, and the empty folders are not
-        // removed before.
-        let put = move || {
+        run_to_end(move || {
             let done = block_on(inner.put_opts(&location, payload, options));
             drop(write);
             done
-        };
-        match Handle::try_current() {
-            Ok(runtime) => runtime.spawn_blocking(put).await?,
-            Err(_) => put(),
-        }
+        })
     }
 
     async fn put_multipart_opts(
@@ -282,10 +290,14 @@ impl ObjectStore for VisibleFiles {
         location: &Path,
         options: PutMultipartOptions,
     ) -> object_store::Result<Box<dyn MultipartUpload>> {
-        let write = self.start_write(location)?;
-        let upload = self.inner.put_multipart_opts(location, options).await?;
-        let Some(write) = write else { return Ok(upload) };
-        Ok(Box::new(LocalUpload::new(upload, write)))
+        let Some(write) = self.start_write(location)? else {
+            return self.inner.put_multipart_opts(location, options).await;
+        };
+        let (inner, location) = (Arc::clone(&self.inner), location.clone());
+        run_to_end(move || {
+            let upload = block_on(inner.put_multipart_opts(&location, options))?;
+            Ok(Box::new(LocalUpload::new(upload, write)) as Box<dyn MultipartUpload>)
+        })
     }
 
     async fn get_opts(
