@@ -33,6 +33,10 @@ async fn queries_may_begin_with_from() {
         // The word FROM in a function and in a string is not the clause FROM.
         ("SELECT extract(year FROM DATE '2020-01-01') FROM t WHERE id = 1", "2020"),
         ("SELECT 'FROM t WHERE' FROM t WHERE id = 1", "FROM t WHERE"),
+        // A parenthesis in quotes does not end the subquery.
+        ("SELECT ')', EXISTS (FROM t WHERE id = 1)", ") true"),
+        ("SELECT $$)$$, EXISTS (FROM t WHERE id = 1)", ") true"),
+        ("SELECT E'\\')', EXISTS (FROM t WHERE id = 1)", "') true"),
     ] {
         assert_eq!(query_cells(&ctx, sql).await, expected, "{sql}");
     }

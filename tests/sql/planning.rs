@@ -416,3 +416,14 @@ async fn stock_grouping_by_a_cast_still_fails() {
     let ours = format!("SELECT sum(n * id) FROM ({sql})");
     assert_eq!(query_int(&create_parallel_session(), &ours).await, 5);
 }
+
+#[tokio::test]
+async fn literals_have_the_metadata_of_their_aliases() {
+    let ctx = serrate::sql::session();
+    let unit = std::collections::HashMap::from([("unit".to_owned(), "mg".to_owned())]);
+    let metadata = Some(unit.clone().into());
+    let dose = datafusion::prelude::lit(5).alias_with_metadata("dose", metadata);
+    let frame = serrate::sql::sql(&ctx, "SELECT 1 AS a").await.unwrap();
+    let rows = frame.select(vec![dose]).unwrap().collect().await.unwrap();
+    assert_eq!(rows[0].schema().field(0).metadata(), &unit);
+}

@@ -23,6 +23,8 @@ async fn columns_may_have_the_same_name() {
             ),
             ("SELECT 1, 1", "1 1"),
             ("SELECT x, x, t.x, X FROM t ORDER BY x", "1 1 1 1; 2 2 2 2"),
+            ("SELECT x, \"x\" FROM t WHERE y = 10", "1 1"),
+            ("SELECT x, \"x\", X FROM t WHERE y = 20", "2 2 2"),
             ("SELECT sum(x), sum(x) FROM t", "3 3"),
             ("SELECT count(*), count(*) FROM t", "2 2"),
             ("SELECT x, x, count(*) FROM t GROUP BY x ORDER BY x", "1 1 1; 2 2 1"),

@@ -32,9 +32,14 @@ pub(super) fn is_simple(statement: &SqlStatement) -> bool {
         Expr::BinaryOp { left, right, .. } => is_leaf(left) && is_leaf(right),
         e => is_leaf(e),
     };
+    // `a` and `"a"` are one column, and the column `"1"` has the name of the number 1.
+    let read_name = |e: &Expr| match e {
+        Expr::Identifier(name) => name.value.to_lowercase(),
+        e => e.to_string().to_lowercase(),
+    };
     let mut names = HashSet::new();
     let is_new = |item: &SelectItem| match item {
-        SelectItem::UnnamedExpr(e) => is_leaf(e) && names.insert(e.to_string().to_lowercase()),
+        SelectItem::UnnamedExpr(e) => is_leaf(e) && names.insert(read_name(e)),
         _ => false,
     };
     select.selection.as_ref().is_none_or(is_comparison) && select.projection.iter().all(is_new)
@@ -243,6 +248,8 @@ mod tests {
         }
         for text in [
             "SELECT a, A FROM t",
+            "SELECT a, \"a\" FROM t",
+            "SELECT 1, \"1\" FROM t",
             "SELECT 1, 1",
             "SELECT a = 1 FROM t",
             "SELECT a FROM t WHERE a = 1 AND b = 2",

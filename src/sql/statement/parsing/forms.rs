@@ -56,8 +56,19 @@ pub(in crate::sql) fn rewrite_known_forms<'a>(
 
 /// Parts of the forms that [`rewrite_known_forms`] rewrites, in lower case, and parts of a text
 /// that make it difficult to find these forms without tokens: comments, and several queries.
-const MARKS: [&str; 10] =
-    ["--", "/*", "=>", "except", "insert", "intersect", "materialized", "trim", "union", ";"];
+const MARKS: [&str; 11] = [
+    "--",
+    "/*",
+    "=>",
+    "except",
+    "insert",
+    "intersect",
+    "materialized",
+    "trim",
+    "union",
+    "with",
+    ";",
+];
 
 /// Whether a text in lower case is one query that begins with SELECT, with at most one FROM, which
 /// is not in parentheses, and has none of the [`MARKS`]. Such a text is not rewritten, so its
@@ -66,13 +77,22 @@ fn has_plain_from(lower: &str) -> bool {
     let text = lower.trim();
     let text = text.strip_suffix(';').unwrap_or(text);
     let mut froms = text.match_indices("from");
-    let is_outside =
-        |(at, _): (usize, &str)| text[..at].matches('(').count() == text[..at].matches(')').count();
+    let is_outside = |(at, _): (usize, &str)| {
+        let before = &text[..at];
+        before.matches('(').count() == before.matches(')').count() && !may_quote_end(before)
+    };
     text.starts_with("select")
         && text.matches("select").count() == 1
         && froms.next().is_none_or(is_outside)
         && froms.next().is_none()
         && !MARKS.iter().any(|mark| text.contains(mark))
+}
+
+/// Whether a text may have a closing parenthesis within quotes: one is between two quotation marks.
+fn may_quote_end(text: &str) -> bool {
+    const QUOTES: [char; 4] = ['\'', '"', '`', '$'];
+    let quoted = text.find(QUOTES).zip(text.rfind(QUOTES));
+    quoted.is_some_and(|(first, last)| text[first..last].contains(')'))
 }
 
 /// Text to insert, or characters to replace with blanks.

@@ -49,14 +49,17 @@ pub(in crate::sql) fn skip_failing_nodes(
 }
 
 /// Whether all expressions of a node are columns and literals, which `simplify_expressions` does
-/// not change. It removes an alias that repeats the name of a literal.
+/// not change. It removes an alias that repeats the name of a literal, and moves the metadata of an
+/// alias to its literal.
 fn has_leaves_only(node: &LogicalPlan) -> Result<bool> {
     let mut found = true;
     node.apply_expressions(|e| {
         found = match e {
             Expr::Alias(alias) => match &*alias.expr {
                 Expr::Column(_) => true,
-                e @ Expr::Literal(..) => e.schema_name().to_string() != alias.name,
+                e @ Expr::Literal(..) => {
+                    alias.metadata.is_none() && e.schema_name().to_string() != alias.name
+                }
                 _ => false,
             },
             e => matches!(e, Expr::Column(_) | Expr::Literal(..)),
