@@ -118,7 +118,9 @@ pub(super) fn check_fits(
     // A cast of a column of floats to integers would drop fractions, so it is refused. A literal is
     // checked by its value.
     let cut = value.is_floating() && values.is_integer() && plan.find_known_literal(i).is_none();
-    if cut || !can_cast_types(value, values) {
+    let is_struct = matches!(values, DataType::Struct(_)) && !value.is_null();
+    let loses_fields = is_struct && !fits_field(value, values);
+    if cut || loses_fields || !can_cast_types(value, values) {
         return Err(plan.refuse_call(format!(
             "argument {} has the type {value}, but must fit the values of the other argument, which have the type {values}; cast it first",
             i + 1
@@ -126,6 +128,27 @@ pub(super) fn check_fits(
     }
     refuse_numbers_as_times(plan, i, value, values)?;
     Ok(values.clone())
+}
+
+/// Whether a cast of structs or fields from one type to another keeps all values or fails. Arrow
+/// would drop fractions, and cast fields of other names by their positions.
+fn fits_field(from: &DataType, to: &DataType) -> bool {
+    match (from, to) {
+        (DataType::Struct(given), DataType::Struct(fields)) => {
+            let fits = |field: &FieldRef| {
+                let given = given.find(field.name());
+                given.is_some_and(|(_, given)| fits_field(given.data_type(), field.data_type()))
+            };
+            given.len() == fields.len() && fields.iter().all(fits)
+        }
+        (DataType::Null, _) => true,
+        (from, to) => {
+            from == to
+                || (from.is_integer() && to.is_numeric())
+                || (from.is_floating() && to.is_floating())
+                || (from.is_string() && to.is_string())
+        }
+    }
 }
 
 /// Returns a field with the levels of the deepest list in `sides` and leaves of the type `leaf`.

@@ -23,6 +23,8 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Literal;
 use serrate_core::internal::{cast_exactly, cast_strictly};
 
+use crate::array::{RaggedArray, leaf_type, list_depth};
+
 /// Returns `lead` and `lag`, which evaluate a whole partition at once if they ignore NULL.
 ///
 /// DataFusion may evaluate them row by row, and `lead(x, n) IGNORE NULLS` then counts a following
@@ -297,16 +299,16 @@ impl ColumnDefault {
 
 /// Casts defaults to the type `to` of the values. `missing` marks the rows that get their default;
 /// if it is `None`, all do. Returns an error for such a default that the cast would change: a
-/// fraction for integers, or a time of day for dates.
+/// fraction for integers, or a time of day for dates, also in lists.
 fn cast_defaults(
     defaults: &ArrayRef,
     missing: Option<&BooleanArray>,
     to: &DataType,
 ) -> Result<ArrayRef> {
     use DataType::{Date32, Date64, Timestamp};
-    let from = defaults.data_type();
-    let may_change = to.is_integer() && (from.is_floating() || from.is_decimal())
-        || matches!(from, Timestamp(..)) && matches!(to, Date32 | Date64);
+    let (from, to_leaf) = (leaf_type(defaults.data_type()), leaf_type(to));
+    let may_change = to_leaf.is_integer() && (from.is_floating() || from.is_decimal())
+        || matches!(from, Timestamp(..)) && matches!(to_leaf, Date32 | Date64);
     if !may_change {
         return Ok(cast_strictly(defaults, to)?);
     }
@@ -314,7 +316,12 @@ fn cast_defaults(
         Some(missing) => nullif(defaults, &not(missing)?)?,
         None => Arc::clone(defaults),
     };
-    Ok(cast_exactly("lead or lag: argument 3, the default,", &used, to)?)
+    let what = "lead or lag: argument 3, the default,";
+    if list_depth(used.data_type()) == 0 {
+        return Ok(cast_exactly(what, &used, to)?);
+    }
+    cast_exactly(what, RaggedArray::try_from_arrow(&used)?.leaves(), to_leaf)?;
+    Ok(cast_strictly(&used, to)?)
 }
 
 impl PartitionEvaluator for WholePartition {

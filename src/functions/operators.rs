@@ -221,7 +221,7 @@ pub(super) static MINIMUM: Def = Def {
         description: "Returns the smaller of two values, value by value. `ragged_minimum(val, 100)` limits values to at most 100. (`ragged_min` returns the smallest value of a list.)",
         syntax: &["ragged_minimum(a, b)"],
         args: OPERANDS,
-        missing: "If either value is NULL, the result is NULL. Otherwise, if either value is NaN, the result is NaN, as in numpy. The types are widened as in numpy, but a `UInt64` and a signed integer become `DECIMAL(20, 0)`, as in `least`.",
+        missing: "If either value is NULL, the result is NULL. Otherwise, if either value is NaN, the result is NaN, as in numpy. The types are widened as in numpy, but the smaller of a `UInt64` and a signed integer is an `Int64`.",
         duckdb: "`list_transform(a, lambda v: least(v, b))`.",
         example: example!("ragged_minimum"),
     },
@@ -239,7 +239,7 @@ pub(super) static MAXIMUM: Def = Def {
         description: "Returns the larger of two values, value by value. `ragged_maximum(val, 0)` limits values to at least 0. (`ragged_max` returns the largest value of a list.)",
         syntax: &["ragged_maximum(a, b)"],
         args: OPERANDS,
-        missing: "If either value is NULL, the result is NULL. Otherwise, if either value is NaN, the result is NaN, as in numpy. The types are widened as in numpy, but a `UInt64` and a signed integer become `DECIMAL(20, 0)`, as in `greatest`.",
+        missing: "If either value is NULL, the result is NULL. Otherwise, if either value is NaN, the result is NaN, as in numpy. The types are widened as in numpy, but the larger of a `UInt64` and a signed integer is a `UInt64`.",
         duckdb: "`list_transform(a, lambda v: greatest(v, b))`.",
         example: example!("ragged_maximum"),
     },
@@ -314,8 +314,8 @@ fn find_result_type(
     if !needs_decimals(op, left.leaf(), right.leaf()) {
         return Ok(find_operand_types(plan, op, left, right)?.output().clone());
     }
-    if op == BinaryOp::Div {
-        return Ok(find_quotient_type(left.leaf()));
+    if let Some(exact) = find_exact_type(op, left.leaf()) {
+        return Ok(exact);
     }
     let wide = WIDE;
     let types = OperationTypes::new(op, OperandType::Leaves(&wide), OperandType::Leaves(&wide))?;
@@ -343,10 +343,18 @@ fn cast_power(power: BatchOperand, base: &DataType) -> Result<BatchOperand> {
     })
 }
 
-/// Returns the type of the quotient of a UInt64 and a signed integer. This type holds every
-/// quotient, because no quotient is larger than its dividend.
-fn find_quotient_type(dividend: &DataType) -> DataType {
-    if dividend.is_signed_integer() { DataType::Int64 } else { WIDE }
+/// Returns the type to which the decimal results of an operation on a UInt64 and a signed integer
+/// are cast, or `None` if they stay decimals. The type holds every result, because no quotient is
+/// larger than its dividend, the larger of the two operands is never negative, and the smaller one
+/// never exceeds the signed one.
+fn find_exact_type(op: BinaryOp, left: &DataType) -> Option<DataType> {
+    match op {
+        BinaryOp::Div if left.is_signed_integer() => Some(DataType::Int64),
+        BinaryOp::Div => Some(WIDE),
+        BinaryOp::Maximum => Some(DataType::UInt64),
+        BinaryOp::Minimum => Some(DataType::Int64),
+        _ => None,
+    }
 }
 
 /// Truncates the quotients of decimals without fraction to integers, and casts them to `to`. Arrow
@@ -444,9 +452,9 @@ impl BatchOperand {
 fn compute_operator(call: &BatchCall<'_>, op: BinaryOp) -> Result<ArrayRef> {
     let mut left = BatchOperand::take_from(call, 0)?;
     let mut right = BatchOperand::from_argument(call, 1)?;
-    let mut quotient = None;
+    let mut exact = None;
     if needs_decimals(op, left.data_type(), right.data_type()) {
-        quotient = (op == BinaryOp::Div).then(|| find_quotient_type(left.data_type()));
+        exact = find_exact_type(op, left.data_type());
         left = left.cast_leaves(&WIDE)?;
         right = right.cast_leaves(&WIDE)?;
     } else if op == BinaryOp::Pow && is_unsigned_with_signed(left.data_type(), right.data_type()) {
@@ -468,8 +476,9 @@ fn compute_operator(call: &BatchCall<'_>, op: BinaryOp) -> Result<ArrayRef> {
         }
         left => elementwise::binary(op, left.as_operand(), right.as_operand())?,
     };
-    call.to_lists(&match quotient {
-        Some(to) => truncate_quotients(&found, &to)?,
+    call.to_lists(&match exact {
+        Some(to) if op == BinaryOp::Div => truncate_quotients(&found, &to)?,
+        Some(to) => found.with_leaves(cast_strictly(found.leaves(), &to)?)?,
         None => found,
     })
 }

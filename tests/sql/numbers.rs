@@ -525,6 +525,10 @@ async fn decimals_of_many_digits_become_the_nearest_double() {
         ),
         ("SELECT '9007199254740993'::DECIMAL(38, 10)::DOUBLE", "9007199254740992.0"),
         ("SELECT '0.3'::DECIMAL(76, 60)::DOUBLE", "0.3"),
+        (
+            "SELECT arrow_cast(d, 'Float64') = f, arrow_cast([d], 'LargeList(Float64)') = [f], arrow_try_cast(d, 'Float64') = f FROM t",
+            "true true true",
+        ),
     ];
     expect_rows(&tables, &cases).await;
 }

@@ -457,6 +457,9 @@ async fn offsets_of_lag_and_lead_may_be_columns() {
         ("lead(id, 1, x / 8.0) IGNORE NULLS", "7.5"),
         ("lag(id, o, x / 16.0)", "3.75"),
         ("lag(d, 1, TIMESTAMP '2020-01-01 10:00')", "2020-01-01T10:00:00"),
+        ("lag([id], 1, [0.5])", "0.5"),
+        ("lag([id], 1, [NULL, x / 4.0])", "2.5"),
+        ("lead([[id]], 1, [[-0.25]]) IGNORE NULLS", "-0.25"),
     ] {
         let from = "FROM (SELECT *, DATE '2020-01-01' AS d FROM o)";
         let sql = format!("SELECT {call} OVER (ORDER BY id) {from}");
@@ -466,6 +469,8 @@ async fn offsets_of_lag_and_lead_may_be_columns() {
     }
     let sql = "SELECT lag(id, 1, 0.0) OVER (ORDER BY id), lag(d, 1, TIMESTAMP '2020-01-05 00:00') OVER (ORDER BY id) FROM (SELECT *, DATE '2020-01-01' AS d FROM o) ORDER BY id LIMIT 1";
     assert_eq!(rows_or_error(&ctx, sql).await, "0 2020-01-05");
+    let sql = "SELECT lag([id], 1, [0.0, NULL]) OVER (ORDER BY id) FROM o ORDER BY id LIMIT 1";
+    assert_eq!(rows_or_error(&ctx, sql).await, "[0, ]");
     // Only the first row gets its default.
     for nulls in ["", "IGNORE NULLS"] {
         let sql = format!(

@@ -162,6 +162,7 @@ async fn recursive_terms_lose_no_part_of_a_value() {
         (day.to_owned(), time.to_owned(), "times of day"),
         (day.to_owned(), "x + INTERVAL '1 hour'".to_owned(), "times of day"),
         (day.to_owned(), "date_trunc('hour', x + INTERVAL '1 hour')".to_owned(), "times of day"),
+        (day.to_owned(), "date_trunc('day', x) + INTERVAL '1 hour'".to_owned(), "times of day"),
         (day.to_owned(), format!("CASE WHEN n = 1 THEN x ELSE {time} END"), "times of day"),
         (format!("[{day}]"), format!("[{time}]"), "times of day"),
         (format!("[{day}]"), format!("array_append(x, {time})"), "times of day"),
@@ -185,6 +186,8 @@ async fn recursive_terms_lose_no_part_of_a_value() {
         &[],
         &[
             ("WITH RECURSIVE q(d) AS (SELECT DATE '2020-01-01' UNION ALL SELECT date_trunc('month', d + INTERVAL '1 month') FROM q WHERE d < DATE '2020-03-01') SELECT d FROM q ORDER BY d", "2020-01-01; 2020-02-01; 2020-03-01"),
+            ("WITH RECURSIVE q(d) AS (SELECT DATE '2020-01-01' UNION ALL SELECT date_trunc('month', d) + INTERVAL '1 month' FROM q WHERE d < DATE '2020-03-01') SELECT d FROM q ORDER BY d", "2020-01-01; 2020-02-01; 2020-03-01"),
+            ("WITH RECURSIVE q(d) AS (SELECT DATE '2020-01-01' UNION ALL SELECT (d + INTERVAL '1 day')::TIMESTAMP FROM q WHERE d < DATE '2020-01-03') SELECT d FROM q ORDER BY d", "2020-01-01; 2020-01-02; 2020-01-03"),
             ("WITH RECURSIVE q(d) AS (SELECT DATE '2020-01-31' UNION ALL SELECT CAST(d + INTERVAL '36 hours' AS DATE) FROM q WHERE d < DATE '2020-02-02') SELECT d FROM q ORDER BY d", "2020-01-31; 2020-02-01; 2020-02-02"),
             ("WITH RECURSIVE q(n, x) AS (SELECT 1, [DATE '2020-01-01'] UNION ALL SELECT n + 1, array_append(x, x[1] + INTERVAL '1 day') FROM q WHERE n < 2) SELECT x FROM q ORDER BY n", "[2020-01-01]; [2020-01-01, 2020-01-02]"),
             ("WITH RECURSIVE q(n, x) AS (SELECT 1, [0.5] UNION ALL SELECT n + 1, array_append(x, n) FROM q WHERE n < 2) SELECT x FROM q ORDER BY n", "[0.5]; [0.5, 1.0]"),

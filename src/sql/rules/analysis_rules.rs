@@ -333,7 +333,7 @@ pub(super) static ANALYSIS_RULES: &[SessionRule] = &[
     SessionRule {
         name: "serrate_nearest_floats",
         // Must run after `serrate_float_ranges`, which checks the decimals.
-        step: RuleStep::AfterCoercion(&[Cast], nearest_floats::round_decimals_once),
+        step: RuleStep::AfterCoercion(&[Cast, CastCall], nearest_floats::round_decimals_once),
         without: "`0.1::DECIMAL(38, 38)::DOUBLE` is less than 0.1",
         upstream: UpstreamReport::NotReported,
         until: RemovalCondition::Fails("stock_decimals_are_still_rounded_twice"),

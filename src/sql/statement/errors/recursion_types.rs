@@ -12,13 +12,13 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use datafusion::common::{DFSchemaRef, plan_err};
+use datafusion::common::{DFSchema, DFSchemaRef, ScalarValue, plan_err};
 use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
     Cte, Query, SetExpr, SetOperator, VisitMut, VisitorMut,
 };
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator};
 
 use crate::functions::explain_mixed_times;
 use crate::sql::base::syntax::parse_query;
@@ -145,13 +145,40 @@ fn has_fractions(t: &DataType) -> bool {
 fn is_whole(plan: &LogicalPlan, at: usize, lost: LostPart) -> bool {
     let LogicalPlan::Projection(select) = plan else { return false };
     let Some(expr) = select.expr.get(at) else { return false };
-    let Expr::ScalarFunction(call) = expr.clone().unalias() else { return false };
     match lost {
         LostPart::Fraction => {
-            call.args.len() == 1 && ["ceil", "floor", "round", "trunc"].contains(&call.name())
+            matches!(expr.clone().unalias(), Expr::ScalarFunction(call)
+                if call.args.len() == 1
+                    && ["ceil", "floor", "round", "trunc"].contains(&call.name()))
         }
-        LostPart::TimeOfDay => call.name() == "date_trunc" && truncates_to_days(&call.args),
+        LostPart::TimeOfDay => is_midnight(expr, select.input.schema()),
         LostPart::Date => false,
+    }
+}
+
+/// Whether the values of an expression are dates or the starts of days, such as those of
+/// `date_trunc('month', t) + INTERVAL '1 month'`.
+fn is_midnight(e: &Expr, columns: &DFSchema) -> bool {
+    match e {
+        e if matches!(e.get_type(columns), Ok(DataType::Date32 | DataType::Date64)) => true,
+        Expr::Alias(alias) => is_midnight(&alias.expr, columns),
+        Expr::Cast(cast) if !matches!(cast.field.data_type(), DataType::Timestamp(_, Some(_))) => {
+            is_midnight(&cast.expr, columns)
+        }
+        Expr::ScalarFunction(call) if call.name() == "date_trunc" => truncates_to_days(&call.args),
+        Expr::BinaryExpr(sum) if matches!(sum.op, Operator::Plus | Operator::Minus) => {
+            is_midnight(&sum.left, columns) && has_whole_days(&sum.right)
+        }
+        _ => false,
+    }
+}
+
+/// Whether an expression is an interval of days, months and years.
+fn has_whole_days(e: &Expr) -> bool {
+    match e {
+        Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(span)), _) => span.nanoseconds == 0,
+        Expr::Literal(ScalarValue::IntervalYearMonth(_), _) => true,
+        _ => false,
     }
 }
 
