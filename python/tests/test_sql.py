@@ -208,6 +208,20 @@ def test_missing_values_of_pandas_are_null():
     assert found == {"at": [None, at.to_pydatetime()], "x": [1, None]}
 
 
+def test_nanoseconds_in_lists_are_refused():
+    pandas = pytest.importorskip("pandas")
+    for value in [
+        pandas.Timestamp("2024-01-01 00:00:00.123456789"),
+        pandas.Timedelta(1, "ns"),
+        np.datetime64(1, "ns"),
+        np.timedelta64(2001, "ns"),
+    ]:
+        with pytest.raises(serrate.InvalidError, match="has nanoseconds"):
+            serrate.sql("SELECT $1 AS a", [value])
+    rows = serrate.sql("SELECT a FROM t", t={"a": np.array([1], "M8[ns]")})
+    assert rows.numpy()["a"].astype("i8").tolist() == [1]
+
+
 def test_times_with_a_zone_are_instants():
     pa = pytest.importorskip("pyarrow")
     at = datetime.datetime(2020, 1, 1, 12, tzinfo=datetime.timezone(datetime.timedelta(hours=2)))
