@@ -97,7 +97,7 @@ fn extract_option_fill(value: &Bound<'_, PyAny>) -> PyResult<Fill> {
 }
 
 /// Returns floats with NULL instead of NaN, which is the missing value of numpy.
-fn nan_to_null(floats: &ArrayRef) -> PyResult<ArrayRef> {
+fn clear_nan(floats: &ArrayRef) -> PyResult<ArrayRef> {
     let wide = cast(floats, &DataType::Float64).or_raise()?;
     let values = wide.as_primitive::<Float64Type>().iter();
     let is_nan: BooleanArray = values.map(|value| value.map(f64::is_nan)).collect();
@@ -108,7 +108,7 @@ fn nan_to_null(floats: &ArrayRef) -> PyResult<ArrayRef> {
 fn cast_labels(found: &ArrayRef, name: &str, to: &DataType) -> PyResult<ArrayRef> {
     let from = found.data_type();
     let found = &match from.is_floating() && !to.is_floating() {
-        true => nan_to_null(found)?,
+        true => clear_nan(found)?,
         false => ArrayRef::clone(found),
     };
     let refuse = |why: &str| {
