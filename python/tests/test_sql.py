@@ -56,6 +56,11 @@ def test_registered_names_may_have_upper_case():
     found = session.sql('SELECT a.x AS a, b.x AS b FROM visits AS a, "Visits" AS b').to_dict()
     assert found == {"a": [1], "b": [2]}
     assert session.deregister("Visits") and session.tables() == ["visits"]
+    # A statement may drop only one of the two names.
+    session.register("Codes", {"x": [1]})
+    session.sql('DROP TABLE "Codes"')
+    session.register("Codes", {"x": [2]})
+    assert session.sql("SELECT x FROM Codes").to_dict() == {"x": [2]}
 
 
 def test_columns_of_one_name_are_refused_in_dicts():
