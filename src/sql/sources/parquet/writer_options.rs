@@ -1,5 +1,5 @@
 //! Checks of the options of DataFusion's Parquet writer. The writer ignores options of columns that
-//! a file does not have, and panics or never ends for numbers out of range, and panics for encodings
+//! a file does not have, panics or never ends for numbers out of range, and panics for encodings
 //! that the type of a column does not have.
 
 use datafusion::common::config::{ParquetOptions, TableParquetOptions};
