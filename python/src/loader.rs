@@ -6,9 +6,11 @@ use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString};
-use serrate::arrow::array::{Array, ArrayRef, AsArray};
-use serrate::arrow::compute::{CastOptions, cast, cast_with_options, concat_batches};
-use serrate::arrow::datatypes::{DataType, Int64Type, TimeUnit, TimestampMicrosecondType};
+use serrate::arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
+use serrate::arrow::compute::{CastOptions, cast, cast_with_options, concat_batches, nullif};
+use serrate::arrow::datatypes::{
+    DataType, Float64Type, Int64Type, TimeUnit, TimestampMicrosecondType,
+};
 use serrate::dense::{DType, Fill};
 use serrate::io::meds::{LabelKind, Labels};
 use serrate::loader::meds::{MedsLoader, MedsOptions, SequenceWindow};
@@ -94,9 +96,21 @@ fn extract_option_fill(value: &Bound<'_, PyAny>) -> PyResult<Fill> {
     Ok(Fill::Float(value.extract()?))
 }
 
+/// Returns floats with NULL instead of NaN, which is the missing value of numpy.
+fn clear_nan(floats: &ArrayRef) -> PyResult<ArrayRef> {
+    let wide = cast(floats, &DataType::Float64).or_raise()?;
+    let values = wide.as_primitive::<Float64Type>().iter();
+    let is_nan: BooleanArray = values.map(|value| value.map(f64::is_nan)).collect();
+    nullif(floats, &is_nan).or_raise()
+}
+
 /// Converts a column of labels. Returns an error if a value would change.
 fn cast_labels(found: &ArrayRef, name: &str, to: &DataType) -> PyResult<ArrayRef> {
     let from = found.data_type();
+    let found = &match from.is_floating() && !to.is_floating() {
+        true => clear_nan(found)?,
+        false => ArrayRef::clone(found),
+    };
     let refuse = |why: &str| {
         make_invalid_error(format!(
             "the column {name:?} of the labels has the type {from}, and its values cannot be converted to {to} ({why})"

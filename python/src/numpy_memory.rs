@@ -13,7 +13,7 @@ use serrate::arrow::compute::cast;
 use serrate::arrow::datatypes::{DataType, TimeUnit};
 use serrate::dense::{BufferPool, DType, DenseOptions, DenseTensor};
 
-use crate::errors::{OrRaise, make_type_error};
+use crate::errors::{OrRaise, make_invalid_error, make_type_error};
 use crate::run::{run_alone, run_detached};
 
 /// Maximum number of bytes that the pool keeps for later padded results, after Python has deleted the
@@ -250,6 +250,11 @@ pub(crate) fn column_to_numpy<'py>(
 pub(crate) fn from_numpy(array: &Bound<'_, PyAny>) -> PyResult<DenseTensor> {
     let py = array.py();
     let numpy = py.import(intern!(py, "numpy"))?;
+    if is_masked(array)? && numpy.getattr("ma")?.call_method1("is_masked", (array,))?.is_truthy()? {
+        return Err(make_invalid_error(
+            "the array has masked values, but a tensor has no missing values; pass array.filled(VALUE)",
+        ));
+    }
     let array = numpy.call_method1(intern!(py, "asarray"), (array,))?;
     let dtype = array.getattr(intern!(py, "dtype"))?;
     let kind: String = dtype.getattr(intern!(py, "kind"))?.extract()?;

@@ -202,7 +202,12 @@ impl NestedReader<'_> {
             return Err(self.make_depth_error("a value", value));
         }
         if let Some(leaf) = read_time(value)? {
-            return Ok(leaf);
+            // The missing time of pandas has no nanoseconds.
+            let is_missing = matches!(leaf, PythonLeaf::Null);
+            return match !is_missing && has_nanos(value)? {
+                true => Err(self.make_nanos_error(value)),
+                false => Ok(leaf),
+            };
         }
         let class = value.get_type().name()?.to_string();
         // The missing values of pandas and of masked arrays.
@@ -214,10 +219,14 @@ impl NestedReader<'_> {
             && !item.is(value)
             && item.get_type().as_ptr() != value.get_type().as_ptr()
         {
-            return match item.is_instance_of::<PyInt>() && is_numpy_time(value) {
-                // numpy returns nanoseconds as an integer, because Python's times have microseconds.
-                true => self.read_leaf(&round_to_micros(value)?),
-                false => self.read_leaf(&item),
+            if !item.is_instance_of::<PyInt>() || !is_numpy_time(value) {
+                return self.read_leaf(&item);
+            }
+            // numpy returns nanoseconds as an integer, because Python's times have microseconds.
+            let micros = round_to_micros(value)?;
+            return match micros.ne(value)? {
+                true => Err(self.make_nanos_error(value)),
+                false => self.read_leaf(&micros.call_method0("item")?),
             };
         }
         if let Some(text) = read_decimal(value)? {
@@ -229,6 +238,23 @@ impl NestedReader<'_> {
             found: class,
         }))
     }
+
+    fn make_nanos_error(&self, value: &Bound<'_, PyAny>) -> PyErr {
+        make_invalid_error(format!(
+            "{}: {value} has nanoseconds, but values in lists have microseconds; round it, or give a numpy array of times",
+            self.describe_place()
+        ))
+    }
+}
+
+/// Returns whether a time or duration of pandas has digits after those of microseconds.
+fn has_nanos(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    for name in ["nanosecond", "nanoseconds"] {
+        if value.hasattr(name)? && value.getattr(name)?.is_truthy()? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Converts a date, a time or a duration of the module datetime; `None` for other values. Returns a
@@ -283,10 +309,10 @@ fn is_numpy_time(value: &Bound<'_, PyAny>) -> bool {
     kind.and_then(|kind| kind.extract::<String>()).is_ok_and(|kind| kind == "M" || kind == "m")
 }
 
-/// Converts a time or duration of numpy to one of the module datetime.
+/// Converts a time or duration of numpy to microseconds.
 fn round_to_micros<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let kind: String = value.getattr("dtype")?.getattr("kind")?.extract()?;
-    value.call_method1("astype", (format!("{kind}8[us]"),))?.call_method0("item")
+    value.call_method1("astype", (format!("{kind}8[us]"),))
 }
 
 /// Returns the digits of a finite `decimal.Decimal`; `None` for other values.

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
@@ -52,6 +52,8 @@ pub(crate) struct SqlSession {
     /// Locked while the tables that a statement passes as arguments are registered under their
     /// names.
     names: Arc<Mutex<()>>,
+    /// The tables that `register` has also registered in lower case, by their names with capitals.
+    aliases: std::sync::Mutex<HashMap<String, Arc<dyn TableProvider>>>,
     /// A Python function that creates a display of the progress of a statement.
     progress: Option<Py<PyAny>>,
 }
@@ -75,7 +77,8 @@ impl SqlSession {
             config = config.with_target_partitions(threads);
         }
         let context = serrate::sql::session_with(config);
-        let session = Self { context, names: Arc::default(), progress };
+        let aliases = std::sync::Mutex::default();
+        let session = Self { context, names: Arc::default(), aliases, progress };
         let mut settings: Vec<_> = settings.unwrap_or_default().into_iter().collect();
         settings.sort();
         for (name, value) in settings {
@@ -159,6 +162,8 @@ impl SqlSession {
         if lower != name && !self.has_table(&lower)? {
             let alias = TableReference::bare(lower);
             self.context.register_table(alias, Arc::clone(&provider)).or_raise()?;
+            let mut aliases = self.aliases.lock().unwrap_or_else(PoisonError::into_inner);
+            aliases.insert(name.to_owned(), Arc::clone(&provider));
         }
         self.context.register_table(TableReference::bare(name), provider).or_raise()?;
         Ok(())
@@ -167,16 +172,7 @@ impl SqlSession {
     /// Removes a table. Returns whether there was a table of this name.
     fn deregister(&self, name: &str) -> PyResult<bool> {
         let removed = self.context.deregister_table(TableReference::bare(name)).or_raise()?;
-        let lower = name.to_lowercase();
-        if let Some(removed) = &removed
-            && lower != name
-            && let Some(alias) =
-                self.context.deregister_table(TableReference::bare(lower.as_str())).or_raise()?
-            && !Arc::ptr_eq(removed, &alias)
-        {
-            // Another table has the name in lower case.
-            self.context.register_table(TableReference::bare(lower), alias).or_raise()?;
-        }
+        self.remove_alias(name)?;
         Ok(removed.is_some())
     }
 
@@ -210,6 +206,22 @@ impl SqlSession {
 }
 
 impl SqlSession {
+    /// Removes the table that `register` has also registered in lower case, even if a statement has
+    /// dropped the table with capitals.
+    fn remove_alias(&self, name: &str) -> PyResult<()> {
+        let mut aliases = self.aliases.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(alias) = aliases.remove(name) else { return Ok(()) };
+        let lower = name.to_lowercase();
+        let found = self.context.deregister_table(TableReference::bare(lower.as_str())).or_raise()?;
+        if let Some(found) = found
+            && !Arc::ptr_eq(&found, &alias)
+        {
+            // Another table has the name in lower case.
+            self.context.register_table(TableReference::bare(lower), found).or_raise()?;
+        }
+        Ok(())
+    }
+
     fn has_table(&self, name: &str) -> PyResult<bool> {
         self.context.table_exist(TableReference::bare(name)).or_raise()
     }

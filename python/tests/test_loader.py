@@ -259,6 +259,11 @@ def test_labels_can_be_a_table():
     loader = MedsLoader(MEDS, labels=table, batch_size=4, max_seq_len=8, output="numpy")
     assert loader.num_items == 1 and loader.unknown_labels == 1
     assert next(iter(loader))["boolean_value"].tolist() == [True]
+    # NaN is a missing label.
+    del table["boolean_value"]
+    table["integer_value"] = np.array([3.0, np.nan])
+    loader = MedsLoader(MEDS, labels=table, batch_size=4, max_seq_len=8, output="numpy")
+    assert next(iter(loader))["integer_value"].tolist() == [3]
 
 
 @pytest.mark.parametrize(

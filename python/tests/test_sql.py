@@ -56,6 +56,11 @@ def test_registered_names_may_have_upper_case():
     found = session.sql('SELECT a.x AS a, b.x AS b FROM visits AS a, "Visits" AS b').to_dict()
     assert found == {"a": [1], "b": [2]}
     assert session.deregister("Visits") and session.tables() == ["visits"]
+    # A statement may drop only one of the two names.
+    session.register("Codes", {"x": [1]})
+    session.sql('DROP TABLE "Codes"')
+    session.register("Codes", {"x": [2]})
+    assert session.sql("SELECT x FROM Codes").to_dict() == {"x": [2]}
 
 
 def test_columns_of_one_name_are_refused_in_dicts():
@@ -206,6 +211,20 @@ def test_missing_values_of_pandas_are_null():
     at = pandas.Timestamp("2024-01-01")
     found = serrate.sql("SELECT * FROM t", t={"at": [pandas.NaT, at], "x": [1, pandas.NA]}).to_dict()
     assert found == {"at": [None, at.to_pydatetime()], "x": [1, None]}
+
+
+def test_nanoseconds_in_lists_are_refused():
+    pandas = pytest.importorskip("pandas")
+    for value in [
+        pandas.Timestamp("2024-01-01 00:00:00.123456789"),
+        pandas.Timedelta(1, "ns"),
+        np.datetime64(1, "ns"),
+        np.timedelta64(2001, "ns"),
+    ]:
+        with pytest.raises(serrate.InvalidError, match="has nanoseconds"):
+            serrate.sql("SELECT $1 AS a", [value])
+    rows = serrate.sql("SELECT a FROM t", t={"a": np.array([1], "M8[ns]")})
+    assert rows.numpy()["a"].astype("i8").tolist() == [1]
 
 
 def test_times_with_a_zone_are_instants():

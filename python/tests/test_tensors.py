@@ -160,6 +160,10 @@ def test_numbers_of_every_type():
         RaggedBatch(np.array([["a"]]), sample_sizes=np.array([1]))
     with pytest.raises(TypeError):
         DokTensor.from_dense(np.array([1j]))
+    masked = np.ma.MaskedArray([1, 0, 2], mask=[False, False, True])
+    with pytest.raises(serrate.InvalidError, match="masked values"):
+        DokTensor.from_dense(masked)
+    assert DokTensor.from_dense(masked.filled(0)).to_dense().tolist() == [1, 0, 0]
 
 
 def test_dok_indexing_equals_numpy():

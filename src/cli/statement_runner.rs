@@ -30,7 +30,7 @@ use super::script::{self, ScriptStatement};
 use crate::access;
 use crate::error::Error;
 use crate::functions::wrap_words;
-use crate::sql::{convert_internal_error, sum_counts};
+use crate::sql::{convert_internal_error, sum_counts, to_local_path};
 
 pub(super) struct StatementRunner {
     context: SessionContext,
@@ -476,6 +476,14 @@ struct RunningStatement {
     explains: bool,
 }
 
+/// Returns the target of COPY for display: a local path, also if the planner has made it a URL.
+fn format_target(url: &str) -> String {
+    match to_local_path(url) {
+        Some(path) => path.display().to_string(),
+        None => url.to_owned(),
+    }
+}
+
 /// Plans and starts a statement. Returns `None` if `sql` contains no statement.
 async fn start_statement(
     context: SessionContext,
@@ -485,7 +493,7 @@ async fn start_statement(
     let Some(statement) = statements.pop() else { return Ok(None) };
     let plan = crate::sql::plan(&context, statement).await?;
     let done = match &plan {
-        LogicalPlan::Copy(copy) => Some(("wrote", format!(" to {}", copy.output_url))),
+        LogicalPlan::Copy(copy) => Some(("wrote", format!(" to {}", format_target(&copy.output_url)))),
         LogicalPlan::Dml(dml) => Some(("changed", format!(" of {}", dml.table_name))),
         _ => None,
     };

@@ -60,6 +60,8 @@ pub(crate) use sources::stores::hide_credentials;
 pub use sources::table_provider::{RaggedTableProvider, register_table};
 #[cfg(feature = "cli")]
 pub(crate) use sources::upload::has_aborts;
+#[cfg(feature = "cli")]
+pub(crate) use sources::urls::to_local_path;
 #[cfg(any(feature = "cluster", feature = "serve"))]
 pub(crate) use statement::errors::wording::LOST_WORKER;
 #[cfg(feature = "cli")]

@@ -130,6 +130,9 @@ fn copy_prints_the_number_of_rows_and_the_file() {
     let place = Place::new();
     let sql = "COPY (SELECT 1 AS a UNION ALL SELECT 2) TO 'x.parquet' STORED AS PARQUET";
     assert_eq!(place.ok(&["-c", sql]), "wrote 2 rows to x.parquet\n");
+    let written = place.ok(&["-c", "COPY (SELECT 1 AS a) TO 'é [1].csv'"]);
+    assert!(written.starts_with("wrote 1 row to /"), "{written}");
+    assert!(written.ends_with("/é [1].csv\n"), "{written}");
     // In formats other than tables, notes go to standard error.
     let said =
         place.run(&["-f", "csv", "-c", "COPY (SELECT 1 AS a) TO 'y.csv'", "-c", "SELECT 3 AS b"]);

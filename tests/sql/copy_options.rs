@@ -276,6 +276,8 @@ async fn parquet_options_out_of_range_are_refused() {
             "statistics_truncate_length of PARQUET must be at least 1",
         ),
         ("column_index_truncate_length 0", "must be at least 1, not 0"),
+        ("write_batch_size 0", "the option write_batch_size of PARQUET must be at least 1, not 0"),
+        ("statistics_enabled 'all'", "must be none, chunk or page, not 'all'"),
         ("maximum_parallel_row_group_writers 0", "must be at least 1, not 0"),
         ("maximum_buffered_record_batches_per_stream 0", "must be at least 1, not 0"),
         ("encoding rle_dictionary", "it cannot be rle_dictionary; for dictionaries, set"),
@@ -292,7 +294,9 @@ async fn parquet_options_out_of_range_are_refused() {
     assert!(!dir.path().join("a.parquet").exists());
     let encodings = "'encoding::i' delta_binary_packed, 'encoding::t' delta_byte_array, \
                      'encoding::b' rle, 'encoding::d' byte_stream_split";
-    let options = format!("{encodings}, dictionary_enabled false, bloom_filter_fpp 0.01");
+    let options = format!(
+        "{encodings}, dictionary_enabled false, bloom_filter_fpp 0.01, statistics_enabled 'PAGE'"
+    );
     assert_eq!(rows_or_error(&ctx, &copy(&options)).await, "1");
     let read = format!("SELECT i, t, b, d FROM '{path}'");
     assert_eq!(rows_or_error(&ctx, &read).await, "1 x true 1.0");

@@ -554,4 +554,10 @@ async fn links_to_missing_files_are_refused() {
     // Once the target is there, its rows are, too.
     std::fs::write(dir.path().join("gone"), "x\n2\n").unwrap();
     assert_eq!(rows_or_error(&ctx, "SELECT sum(x) FROM t").await, "3");
+    // A partition may be a link to a folder.
+    symlink(dir.path().join("gone_folder"), dir.path().join("k=2")).unwrap();
+    let e = error(&ctx, "SELECT sum(x) FROM t").await;
+    assert!(e.contains("k=2 is a symbolic link to a missing file"), "{e}");
+    std::fs::create_dir(dir.path().join("gone_folder")).unwrap();
+    assert_eq!(rows_or_error(&ctx, "SELECT sum(x) FROM t").await, "3");
 }

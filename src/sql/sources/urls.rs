@@ -104,7 +104,7 @@ pub(in crate::sql) fn make_target_url(target: &str) -> Result<Option<String>> {
 }
 
 /// Returns the local path that a path or a `file://` URL names, or `None` for another URL.
-pub(in crate::sql) fn to_local_path(text: &str) -> Option<PathBuf> {
+pub(crate) fn to_local_path(text: &str) -> Option<PathBuf> {
     let Some(after) = text.strip_prefix("file://") else {
         return (!text.contains("://")).then(|| text.into());
     };

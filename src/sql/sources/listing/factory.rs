@@ -275,8 +275,7 @@ fn list_fields(field: &FieldRef) -> Fields {
     }
 }
 
-/// Returns the names and types of the columns in PARTITIONED BY. A column that the statement does
-/// not declare is an error. Returns an error if PARTITIONED BY names a column twice.
+/// Returns an error if PARTITIONED BY names a column twice.
 fn check_folder_names(command: &CreateExternalTable) -> Result<()> {
     match find_repeated(&command.table_partition_cols) {
         None => Ok(()),
@@ -287,6 +286,8 @@ fn check_folder_names(command: &CreateExternalTable) -> Result<()> {
     }
 }
 
+/// Returns the names and types of the columns in PARTITIONED BY. A column that the statement does
+/// not declare is an error.
 fn parse_folders(command: &CreateExternalTable) -> Result<Vec<(String, DataType)>> {
     check_folder_names(command)?;
     let column = |name: &String| {

@@ -255,8 +255,9 @@ fn find_below(
 }
 
 /// Keeps the files of a kind, and parts such as part-00000 of Spark and Hive, which have no
-/// extension. If there is no such file, keeps all files without an extension, except documents.
-/// Returns an error if there are files of the same format with another extension or compression.
+/// extension, and links to missing partitions. If there is no such file, keeps all files without an
+/// extension, except documents. Returns an error if there are files of the same format with another
+/// extension or compression.
 fn keep_kind(
     files: Vec<ListedFile>,
     kind: &FileKind,
@@ -266,7 +267,8 @@ fn keep_kind(
     let (mut unnamed, mut other) = (Vec::new(), None);
     for file in files {
         let found = FileKind::from_name(&file.meta.location);
-        if found == *kind || is_part(&file.meta.location) {
+        let is_broken_folder = file.is_broken && is_partition(&file.meta.location);
+        if found == *kind || is_part(&file.meta.location) || is_broken_folder {
             kept.push(file);
         } else if found.is_same_format(kind) {
             other.get_or_insert(file);
@@ -282,6 +284,11 @@ fn keep_kind(
             format_location(&other.meta.location)
         ),
     }
+}
+
+/// Whether a location has the name of the folder of a partition, such as `k=1`.
+fn is_partition(location: &Path) -> bool {
+    location.filename().is_some_and(|name| name.contains('='))
 }
 
 /// Whether a file has the name of a part of a table: `part-00000`, `part-0.c000`, `000000_0`.

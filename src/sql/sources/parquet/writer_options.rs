@@ -1,6 +1,6 @@
 //! Checks of the options of DataFusion's Parquet writer. The writer ignores options of columns that
-//! a file does not have, and panics for numbers out of range and for encodings that the type of a
-//! column does not have.
+//! a file does not have, panics or never ends for numbers out of range, and panics for encodings
+//! that the type of a column does not have.
 
 use datafusion::common::config::{ParquetOptions, TableParquetOptions};
 use datafusion::common::plan_err;
@@ -17,6 +17,7 @@ pub(super) fn check_writer_options(
     conf: &FileSinkConfig,
 ) -> Result<()> {
     check_numbers(&options.global)?;
+    check_statistics(options.global.statistics_enabled.as_deref())?;
     let named = &options.column_specific_options;
     for (name, column) in named {
         check_fpp(&format!("bloom_filter_fpp::{name}"), column.bloom_filter_fpp)?;
@@ -68,6 +69,8 @@ fn check_numbers(set: &ParquetOptions) -> Result<()> {
         );
     }
     let counts = [
+        // The writer would never end: it writes batches of this many values.
+        ("write_batch_size", Some(set.write_batch_size)),
         ("column_index_truncate_length", set.column_index_truncate_length),
         ("statistics_truncate_length", set.statistics_truncate_length),
         ("maximum_parallel_row_group_writers", Some(set.maximum_parallel_row_group_writers)),
@@ -91,6 +94,19 @@ fn check_numbers(set: &ParquetOptions) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// Returns an error for unknown statistics, which the writer would ignore. It reports those of a
+/// single column.
+fn check_statistics(statistics: Option<&str>) -> Result<()> {
+    match statistics {
+        Some(name) if !["none", "chunk", "page"].contains(&name.to_lowercase().as_str()) => {
+            plan_err!(
+                "the option statistics_enabled of PARQUET must be none, chunk or page, not '{name}'"
+            )
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns an error if the rate of false positives `fpp` of a Bloom filter is not a probability.
