@@ -212,7 +212,8 @@ impl SqlSession {
         let mut aliases = self.aliases.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(alias) = aliases.remove(name) else { return Ok(()) };
         let lower = name.to_lowercase();
-        let found = self.context.deregister_table(TableReference::bare(lower.as_str())).or_raise()?;
+        let found =
+            self.context.deregister_table(TableReference::bare(lower.as_str())).or_raise()?;
         if let Some(found) = found
             && !Arc::ptr_eq(&found, &alias)
         {

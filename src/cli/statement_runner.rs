@@ -493,7 +493,9 @@ async fn start_statement(
     let Some(statement) = statements.pop() else { return Ok(None) };
     let plan = crate::sql::plan(&context, statement).await?;
     let done = match &plan {
-        LogicalPlan::Copy(copy) => Some(("wrote", format!(" to {}", format_target(&copy.output_url)))),
+        LogicalPlan::Copy(copy) => {
+            Some(("wrote", format!(" to {}", format_target(&copy.output_url))))
+        }
         LogicalPlan::Dml(dml) => Some(("changed", format!(" of {}", dml.table_name))),
         _ => None,
     };
