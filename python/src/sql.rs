@@ -303,7 +303,7 @@ fn extract_provider(table: &Bound<'_, PyAny>, name: &str) -> PyResult<Arc<dyn Ta
 
 fn open_stream(table: &Bound<'_, PyAny>) -> PyResult<Box<dyn RecordBatchReader + Send>> {
     let read: AnyRecordBatch = table.extract()?;
-    Ok(read.into_reader()?)
+    read.into_reader()
 }
 
 pub(crate) fn extract_batches(
