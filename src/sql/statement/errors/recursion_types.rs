@@ -160,6 +160,8 @@ fn is_whole(plan: &LogicalPlan, at: usize, lost: LostPart) -> bool {
 /// `date_trunc('month', t) + INTERVAL '1 month'`.
 fn is_midnight(e: &Expr, columns: &DFSchema) -> bool {
     match e {
+        // Before type coercion, CASE has the type of its first branch.
+        Expr::Case(_) => false,
         e if matches!(e.get_type(columns), Ok(DataType::Date32 | DataType::Date64)) => true,
         Expr::Alias(alias) => is_midnight(&alias.expr, columns),
         Expr::Cast(cast) if !matches!(cast.field.data_type(), DataType::Timestamp(_, Some(_))) => {
