@@ -29,6 +29,9 @@ const DATA: &str = ".tmp";
 /// Suffix of a folder that was moved aside to be replaced.
 const ASIDE: &str = ".old";
 
+/// Maximum number of attempts to remove a folder.
+const MOST_REMOVALS: usize = 20;
+
 const MIN_SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Names leased by this process, each with its folder. The lock on a file does not show whether
@@ -314,15 +317,25 @@ fn is_same_file(path: &Path, file: &File) -> bool {
 
 /// Removes a file, or a folder with its contents. Succeeds if nothing exists at `path`.
 fn remove_all(path: &Path) -> io::Result<()> {
-    let removed = match fs::symlink_metadata(path) {
-        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
-        Err(e) => Err(e),
-    };
-    match removed {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
+    for _ in 0..MOST_REMOVALS {
+        let removed = match fs::symlink_metadata(path) {
+            Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
+            Ok(_) => fs::remove_file(path),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(e) => Err(e),
+        };
+        match removed {
+            // Another thread, which is cancelled at the same time, removes or creates a file in the
+            // folder.
+            Err(e)
+                if matches!(
+                    e.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty
+                ) => {}
+            done => return done,
+        }
     }
+    Err(io::ErrorKind::DirectoryNotEmpty.into())
 }
 
 pub(super) fn move_files(from: &Path, to: &Path) -> io::Result<()> {
