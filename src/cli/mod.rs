@@ -51,6 +51,10 @@ use statement_runner::StatementRunner;
 /// Maximum time that a failed command waits for writes in other threads to end.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(1);
 
+/// Maximum time to wait for running tasks and blocking calls after an interrupt. Reads of standard
+/// input cannot be cancelled and take all of this time.
+const INTERRUPTED_SHUTDOWN_LIMIT: Duration = Duration::from_millis(150);
+
 /// Runs the command with the arguments of the process.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -122,8 +126,9 @@ fn run_command(cli: Cli) -> Outcome {
         // Does not wait for blocking calls on other threads, such as reads of rows that the result
         // does not need, because they cannot be cancelled.
         Ok(()) => runtime.shutdown_background(),
+        // Waits for running tasks: after this call, a writer would create its temporary folder again.
         Err(Failure::Interrupted) => {
-            runtime.shutdown_background();
+            runtime.shutdown_timeout(INTERRUPTED_SHUTDOWN_LIMIT);
             interrupt::remove_leftovers();
         }
         // After an error in one of several files, waits for the writers of the other files: when

@@ -24,6 +24,7 @@ use object_store::{
     PutOptions, PutPayload, PutResult, RenameOptions, coalesce_ranges,
 };
 use serrate_core::internal::lock_mutex;
+use tokio::runtime::Handle;
 use url::{Position, Url};
 
 use crate::access;
@@ -227,19 +228,16 @@ fn to_store_error(path: impl AsRef<std::path::Path>, e: io::Error) -> object_sto
     }
 }
 
-/// Runs `write`, which creates a local file, on a thread without a Tokio runtime, and waits for its
-/// end. A drop of a future would leave a write on a thread of Tokio running, which could create a
-/// temporary folder again after the writer of the folder has removed it.
-fn run_to_end<T: Send + 'static>(
+/// Runs `write`, which creates a local file, on one of Tokio's threads for blocking work. If the
+/// returned future is dropped, the thread may still create folders and the file. So `write` itself
+/// must drop the [`FolderWrite`] when the file is complete, and the empty folders are not removed
+/// before. Once the runtime shuts down, no write begins.
+async fn create_file<T: Send + 'static>(
     write: impl FnOnce() -> object_store::Result<T> + Send + 'static,
 ) -> object_store::Result<T> {
-    let failed = |source| object_store::Error::Generic { store: "LocalFileSystem", source };
-    let thread = std::thread::Builder::new().name("create file".into()).spawn(write);
-    match thread.map_err(|e| failed(Box::new(e)))?.join() {
-        Ok(done) => done,
-        Err(_) => Err(failed(
-            "internal error: a thread that writes a file panicked; please report it".into(),
-        )),
+    match Handle::try_current() {
+        Ok(runtime) => runtime.spawn_blocking(write).await?,
+        Err(_) => write(),
     }
 }
 
@@ -278,11 +276,12 @@ impl ObjectStore for VisibleFiles {
             return self.inner.put_opts(location, payload, options).await;
         };
         let (inner, location) = (Arc::clone(&self.inner), location.clone());
-        run_to_end(move || {
+        let put = move || {
             let done = block_on(inner.put_opts(&location, payload, options));
             drop(write);
             done
-        })
+        };
+        create_file(put).await
     }
 
     async fn put_multipart_opts(
@@ -294,10 +293,12 @@ impl ObjectStore for VisibleFiles {
             return self.inner.put_multipart_opts(location, options).await;
         };
         let (inner, location) = (Arc::clone(&self.inner), location.clone());
-        run_to_end(move || {
+        // If this future is dropped, the thread drops the upload, which removes its file.
+        let begin = move || {
             let upload = block_on(inner.put_multipart_opts(&location, options))?;
             Ok(Box::new(LocalUpload::new(upload, write)) as Box<dyn MultipartUpload>)
-        })
+        };
+        create_file(begin).await
     }
 
     async fn get_opts(
