@@ -17,7 +17,7 @@ use rayon::prelude::*;
 
 use super::PaddingSide;
 use super::padding::{GRAIN, PaddingBytes};
-use super::streaming::{SHORTEST, copy_streamed};
+use super::streaming::copy_streamed;
 use crate::array::{Layout, Offsets};
 
 /// Number of bytes of lists that are filled with padding before their values are written: few
@@ -235,8 +235,7 @@ impl<S: DenseSink> PlanWriter<'_, S> {
     fn write_lists<O: OffsetSizeTrait>(&self, offsets: &[O], lists: Range<usize>, out: &mut [u8]) {
         let block = self.plan.blocks[self.levels.len() - 1];
         let per_group = (GROUP / block).max(1) * block;
-        let is_long = out.len() >= SHORTEST && per_group <= GROUP;
-        let is_staged = is_long && matches!(self.padding, PaddingBytes::Streamed(_));
+        let is_staged = matches!(self.padding, PaddingBytes::Streamed(_)) && per_group <= GROUP;
         let mut staged = vec![0; if is_staged { per_group.min(out.len()) } else { 0 }];
         let mut first = lists.start;
         for group in out.chunks_mut(per_group) {
