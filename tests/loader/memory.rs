@@ -64,7 +64,7 @@ fn threads_share_the_padding_of_large_tensors() {
     let loader = |threads, is_trusted| {
         let columns = ["time_delta_days", "code", "numeric_value"];
         let options = LoaderOptions::new(64)
-            .window(256, WindowSampling::Random)
+            .window(128, WindowSampling::Random)
             .shuffle(3)
             .columns(columns)
             .threads(threads)
@@ -76,8 +76,7 @@ fn threads_share_the_padding_of_large_tensors() {
         for (expected, found) in one.epoch(epoch).unwrap().zip(many.epoch(epoch).unwrap()) {
             let (expected, found) = (expected.unwrap(), found.unwrap());
             // Threads build a batch of 8 MiB together, and share padding of more than 4 MiB.
-            // Streaming stores write padding of 8 MiB.
-            assert!(found.tensor("numeric_value").unwrap().nbytes() >= 8 << 20);
+            assert!(found.tensor("numeric_value").unwrap().nbytes() > 5 << 20);
             for name in ["time_delta_days", "code", "numeric_value", "dim2/mask"] {
                 let (found, expected) = (found.tensor(name), expected.tensor(name));
                 assert!(found.unwrap() == expected.unwrap(), "{name}");

@@ -39,20 +39,12 @@ impl PaddingBytes {
         }
     }
 
-    /// Returns how to write the padding of a tensor that is mostly padding between short lists.
-    pub(super) fn prefer_ahead(self) -> Self {
+    /// Returns how to write the padding of a tensor of `bytes` bytes that is mostly padding between
+    /// short lists.
+    pub(super) fn prefer_ahead(self, bytes: usize) -> Self {
         match self {
+            Self::Byte(b) if HAS_STREAMING && bytes >= STREAMED => Self::Streamed(b),
             Self::Byte(b) => Self::Ahead(b),
-            other => other,
-        }
-    }
-
-    /// Returns how to write `bytes` bytes of padding.
-    pub(crate) fn prefer_streaming(self, bytes: usize) -> Self {
-        match self {
-            Self::Byte(b) | Self::Ahead(b) if HAS_STREAMING && bytes >= STREAMED => {
-                Self::Streamed(b)
-            }
             other => other,
         }
     }

@@ -113,7 +113,6 @@ impl ShelfBlock {
         let padded = &mut self.slots.padded;
         if *padded < len {
             let unknown = &mut bytes[*padded..len];
-            let padding = padding.prefer_streaming(unknown.len());
             match together {
                 true => padding.write_parallel(unknown),
                 false => padding.write(unknown),
