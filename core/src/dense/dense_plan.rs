@@ -17,7 +17,6 @@ use rayon::prelude::*;
 
 use super::PaddingSide;
 use super::padding::{GRAIN, PaddingBytes};
-use super::streaming::copy_streamed;
 use crate::array::{Layout, Offsets};
 
 /// Number of bytes of lists that are filled with padding before their values are written: few
@@ -233,37 +232,24 @@ impl<S: DenseSink> PlanWriter<'_, S> {
 
     /// Writes innermost lists. `offsets` are those of all lists of the level.
     fn write_lists<O: OffsetSizeTrait>(&self, offsets: &[O], lists: Range<usize>, out: &mut [u8]) {
-        let block = self.plan.blocks[self.levels.len() - 1];
-        let per_group = (GROUP / block).max(1) * block;
-        let is_staged = matches!(self.padding, PaddingBytes::Streamed(_)) && per_group <= GROUP;
-        let mut staged = vec![0; if is_staged { per_group.min(out.len()) } else { 0 }];
-        let mut first = lists.start;
-        for group in out.chunks_mut(per_group) {
-            let lists = first..first + group.len() / block;
-            first = lists.end;
-            if is_staged {
-                let staged = &mut staged[..group.len()];
-                self.write_group(offsets, lists, staged);
-                copy_streamed(staged, group);
-            } else {
-                self.write_group(offsets, lists, group);
-            }
-        }
-    }
-
-    fn write_group<O: OffsetSizeTrait>(&self, offsets: &[O], lists: Range<usize>, out: &mut [u8]) {
         let axis = self.levels.len() - 1;
         let (block, shape) = (self.plan.blocks[axis], self.plan.list_shape(axis));
         let base = offsets[0].as_usize();
-        self.padding.fill_ahead(out);
-        let ends = offsets[lists.start..=lists.end].array_windows::<2>();
-        let cells = ends.zip(out.chunks_exact_mut(block)).filter_map(|([start, end], cell)| {
-            let list = start.as_usize() - base..end.as_usize() - base;
-            let (leaves, values, padding) = shape.split_list(list, cell);
-            self.padding.write_in_group(padding);
-            (!leaves.is_empty()).then_some((leaves, values))
-        });
-        self.sink.write_lists(cells);
+        let mut first = lists.start;
+        for group in out.chunks_mut((GROUP / block).max(1) * block) {
+            let last = first + group.len() / block;
+            self.padding.fill_ahead(group);
+            let ends = offsets[first..=last].array_windows::<2>();
+            let cells =
+                ends.zip(group.chunks_exact_mut(block)).filter_map(|([start, end], cell)| {
+                    let list = start.as_usize() - base..end.as_usize() - base;
+                    let (leaves, values, padding) = shape.split_list(list, cell);
+                    self.padding.write_in_group(padding);
+                    (!leaves.is_empty()).then_some((leaves, values))
+                });
+            self.sink.write_lists(cells);
+            first = last;
+        }
     }
 
     fn write_element(&self, axis: usize, index: usize, out: &mut [u8]) {
@@ -274,43 +260,5 @@ impl<S: DenseSink> PlanWriter<'_, S> {
             false => self.padding.write(padding),
         }
         self.write_elements(axis + 1, kept, values);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Writes the index of each leaf as one byte.
-    struct IndexSink;
-
-    impl DenseSink for IndexSink {
-        fn values(&self, leaves: Range<usize>, out: &mut [u8]) {
-            for (leaf, out) in leaves.zip(out) {
-                *out = u8::try_from(leaf % 251).unwrap();
-            }
-        }
-    }
-
-    #[test]
-    fn all_ways_to_write_padding_give_the_same_bytes() {
-        // The lists of the last case are larger than a group.
-        for (size, most) in [(1, 3), (45, 60), (500, 100), (GROUP + 9, 70)] {
-            let rows = Offsets::from_lengths([3, 0, 40, 7]).unwrap();
-            let lists = Offsets::from_lengths((0..50).map(|i| i * 13 % (most + 1))).unwrap();
-            let layouts = vec![Layout::from(rows), Layout::from(lists)];
-            for (side, parallel) in [(PaddingSide::Left, false), (PaddingSide::Right, true)] {
-                let plan = DensePlan::new(layouts.clone(), vec![4, 42, size], 1, side);
-                let write = |padding| {
-                    let mut out = vec![0xAB; plan.bytes() + 5];
-                    plan.walk_lists(&IndexSink, padding, &mut out, parallel);
-                    out
-                };
-                let expected = write(PaddingBytes::Byte(253));
-                assert_eq!(expected[plan.bytes()..], [0xAB; 5]);
-                assert!(expected == write(PaddingBytes::Ahead(253)), "{size} {side:?}");
-                assert!(expected == write(PaddingBytes::Streamed(253)), "{size} {side:?}");
-            }
-        }
     }
 }

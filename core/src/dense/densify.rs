@@ -243,7 +243,7 @@ pub(crate) fn create_tensor(
     // longer tensor in this block expects zeros there.
     let (block, contents) = memory.take_contents();
     let written = || match plan.is_sparse() {
-        true => PaddingBytes::from_fill(fill).prefer_ahead(plan.bytes()),
+        true => PaddingBytes::from_fill(fill).prefer_ahead(),
         false => PaddingBytes::from_fill(fill),
     };
     let padding = match contents {

@@ -10,7 +10,6 @@ mod index;
 pub mod mask;
 mod options;
 pub(crate) mod padding;
-mod streaming;
 mod table_tensors;
 mod tensor;
 

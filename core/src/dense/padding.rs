@@ -2,8 +2,6 @@
 
 use rayon::prelude::*;
 
-use super::streaming::{HAS_STREAMING, STREAMED, fill_streamed};
-
 /// Number of bytes that one parallel task writes: few enough to divide long rows evenly among
 /// threads, but so many that two tasks rarely write to the same huge page.
 pub(super) const GRAIN: usize = 1 << 20;
@@ -17,9 +15,6 @@ pub(crate) enum PaddingBytes {
     /// Like `Byte`, but fills groups of lists before their values are written, which is faster for
     /// many short lists.
     Ahead(u8),
-    /// Like `Ahead`, but with streaming stores: groups of lists are written to a buffer in the
-    /// cache and then copied.
-    Streamed(u8),
     /// Repeats the fill value: the array begins with its bytes, and the number is how many they are
     /// (2, 4 or 8).
     Element([u8; 8], usize),
@@ -39,11 +34,9 @@ impl PaddingBytes {
         }
     }
 
-    /// Returns how to write the padding of a tensor of `bytes` bytes that is mostly padding between
-    /// short lists.
-    pub(super) fn prefer_ahead(self, bytes: usize) -> Self {
+    /// Returns how to write the padding of a tensor that is mostly padding between short lists.
+    pub(super) fn prefer_ahead(self) -> Self {
         match self {
-            Self::Byte(b) if HAS_STREAMING && bytes >= STREAMED => Self::Streamed(b),
             Self::Byte(b) => Self::Ahead(b),
             other => other,
         }
@@ -52,7 +45,7 @@ impl PaddingBytes {
     /// Fills a group of lists, to which values are written afterwards.
     #[inline]
     pub(super) fn fill_ahead(self, lists: &mut [u8]) {
-        if let Self::Ahead(b) | Self::Streamed(b) = self {
+        if let Self::Ahead(b) = self {
             lists.fill(b);
         }
     }
@@ -61,8 +54,7 @@ impl PaddingBytes {
     /// called.
     #[inline]
     pub(super) fn write_in_group(self, out: &mut [u8]) {
-        let is_done = matches!(self, Self::Leave | Self::Ahead(_) | Self::Streamed(_));
-        if !is_done && !out.is_empty() {
+        if !matches!(self, Self::Leave | Self::Ahead(_)) && !out.is_empty() {
             self.write(out);
         }
     }
@@ -76,7 +68,6 @@ impl PaddingBytes {
         match self {
             Self::Leave => {}
             Self::Byte(b) | Self::Ahead(b) => out.fill(b),
-            Self::Streamed(b) => fill_streamed(b, out),
             Self::Element(bytes, 2) => repeat_element::<2>(bytes, out),
             Self::Element(bytes, 4) => repeat_element::<4>(bytes, out),
             Self::Element(bytes, _) => repeat_element::<8>(bytes, out),
