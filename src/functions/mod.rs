@@ -156,7 +156,7 @@ pub(crate) use timestamps::{AS_TIMESTAMP, AT_TIME_ZONE, TRY_AS_TIMESTAMP, find_u
 pub(crate) use unsigned::{build_signed_windows, is_for_signed, takes_unsigned};
 #[cfg(feature = "cluster")]
 pub(crate) use untagged::build_untagged;
-pub(crate) use untagged::untag;
+pub(crate) use untagged::remove_tag;
 pub(crate) use vocabulary_codes::find_local_codes;
 
 macro_rules! example {

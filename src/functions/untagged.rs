@@ -1,4 +1,4 @@
-//! [`untag`]: values without the extension type of their column.
+//! [`remove_tag`]: values without the extension type of their column.
 
 use std::sync::{Arc, LazyLock};
 
@@ -17,11 +17,11 @@ static UNTAGGED: LazyLock<Arc<ScalarUDF>> =
 
 /// Wraps `e` in a call of a function that returns the same values without an extension type, such
 /// as that of a tensor. The optimizer would remove a cast to the type that the values have.
-pub(crate) fn untag(e: Expr) -> Expr {
+pub(crate) fn remove_tag(e: Expr) -> Expr {
     UNTAGGED.call(vec![e])
 }
 
-/// Returns the function that [`untag`] calls, so that workers can decode plans that call it.
+/// Returns the function that [`remove_tag`] calls, so that workers can decode plans that call it.
 #[cfg(feature = "cluster")]
 pub(crate) fn build_untagged() -> Arc<ScalarUDF> {
     Arc::clone(&UNTAGGED)

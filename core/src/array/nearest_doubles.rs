@@ -9,7 +9,7 @@ use arrow::datatypes::{
     DataType, Decimal64Type, Decimal128Type, Decimal256Type, Float64Type, i256,
 };
 
-/// The largest number of digits of which all integers are doubles.
+/// Maximum number of decimal digits for which a double represents every integer exactly.
 const EXACT_DIGITS: u8 = 15;
 
 /// The largest power of ten that is a double.

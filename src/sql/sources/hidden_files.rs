@@ -430,6 +430,7 @@ mod tests {
             assert_eq!(found.to_string(), stock.head(&location).await.unwrap_err().to_string());
         }
     }
+
     #[tokio::test]
     async fn ranges_beyond_the_end_of_a_file_allocate_nothing() {
         let dir = tempfile::tempdir().unwrap();

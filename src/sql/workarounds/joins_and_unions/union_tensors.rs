@@ -9,7 +9,7 @@ use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, LogicalPlan, Projection, Union};
 
-use crate::functions::{remove_extension, untag};
+use crate::functions::{remove_extension, remove_tag};
 
 /// `SELECT densify(x, [2, 3]) FROM t UNION ALL SELECT densify(x, [3, 2]) FROM t` returns tensors of
 /// the shape `[3, 2]` without this rule, and lists tagged as tensors if the sizes differ.
@@ -157,7 +157,7 @@ fn untag_column(input: &Arc<LogicalPlan>, at: usize) -> Result<Arc<LogicalPlan>>
     let exprs = input.schema().iter().enumerate().map(|(i, named)| {
         let e = Expr::Column(Column::from(named));
         match i == at {
-            true => untag(e).alias_qualified(named.0.cloned(), named.1.name()),
+            true => remove_tag(e).alias_qualified(named.0.cloned(), named.1.name()),
             false => e,
         }
     });
