@@ -5,6 +5,8 @@ sum of the bits of all cells; the tests of the package compare the batches of me
 """
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -157,7 +159,12 @@ def training(args):
         with tempfile.TemporaryDirectory() as folder:
             command = [sys.executable, "-m", "serrate.patch", "MTD_preprocess"]
             command += [f"MEDS_dataset_dir={meds.resolve()}", f"output_dir={cohort.resolve()}"]
-            subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            # MTD_preprocess starts other commands of this environment by name.
+            path = os.pathsep.join((os.path.dirname(sys.executable), os.environ["PATH"]))
+            done = subprocess.run(command, cwd=folder, env=os.environ | {"PATH": path}, capture_output=True, text=True)
+        if done.returncode != 0:
+            shutil.rmtree(cohort, ignore_errors=True)
+            raise SystemExit(f"MTD_preprocess failed with exit code {done.returncode}:\n{done.stderr}")
     example = [args.bin / "examples" / "meds_epoch", cohort, "--split", "train", "--batch", MEDS_BATCH]
     example += ["--len", MEDS_WINDOW, "--static", "omit", "--seed", SEED, "--json", "--no-checksum", "--epochs", 20]
     rows, own = [], []
