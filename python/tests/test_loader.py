@@ -361,7 +361,9 @@ def test_a_forked_process_reads_the_same_batches(in_child):
 
 def test_ctrl_c_stops_an_epoch():
     code = f"""
-import serrate
+import serrate, signal
+# A shell that runs the tests in the background lets them ignore the signal.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 loader = serrate.MedsLoader({str(COHORT)!r}, split="train", batch_size=1, max_seq_len=64, threads=2, prefetch=2, output="numpy")
 made = 0
 print("go", flush=True)

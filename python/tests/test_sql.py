@@ -367,7 +367,9 @@ SLOW = "SELECT sum(a.x * b.x) FROM (SELECT unnest(range(60000)) AS x) a, (SELECT
 
 def test_ctrl_c_stops_a_query():
     code = f"""
-import serrate, sys
+import serrate, signal, sys
+# A shell that runs the tests in the background lets them ignore the signal.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.stdout.write("go\\n"); sys.stdout.flush()
 try:
     serrate.sql({SLOW!r}).collect()

@@ -87,11 +87,13 @@ pub(crate) fn gather_bytes<'a>(
         // the next range starts soon after it.
         let near = start.wrapping_sub(previous_end) < PAGE;
         previous_end = end;
+        // A pointer from `part` would not be valid past the end of `part`.
+        let from = source[start..].as_ptr();
         // SAFETY: by the assertion above, `part` fits into the first `bytes` bytes of capacity. The
         // copy of a piece may read and write up to PIECE bytes past the end of `part`. The
         // condition checks that the source has these bytes, and `capacity` includes them.
         unsafe {
-            let (from, to) = (part.as_ptr(), out.as_mut_ptr().add(at));
+            let to = out.as_mut_ptr().add(at);
             if near && SHORT.contains(&part.len()) && source.len() - end >= PIECE {
                 let mut done = 0;
                 while done < part.len() {
