@@ -3,7 +3,7 @@
 use super::card_table::HtmlTableWriter;
 use super::length_histograms::write_histogram;
 use super::open_details;
-use crate::cli::output::{choose_plural, format_percent, format_rounded, group_digits};
+use crate::cli::output::{format_count, format_percent, format_rounded, group_digits};
 use crate::cli::report::batches::{BatchExtent, BatchStatistics};
 use crate::cli::report::html::HtmlWriter;
 use crate::cli::report::{Report, ReportContent};
@@ -26,11 +26,9 @@ pub(super) fn write_batch_section(html: &mut HtmlWriter, report: &Report) {
     let Some(batches) = find_batches(report) else { return };
     let total = &batches.total;
     let text = format!(
-        "All {} {} of all epochs were read: {} {} in {} of tensors, {}.",
-        group_digits(total.batches),
-        choose_plural(total.batches, "batch", "batches"),
-        group_digits(total.items),
-        choose_plural(total.items, "item", "items"),
+        "All {} of all epochs were read: {} in {} of tensors, {}.",
+        format_count(total.batches, "batch", "batches"),
+        format_count(total.items, "item", "items"),
         format_rounded(total.bytes.into()),
         match batches.is_packed {
             true => "packed without padding".to_owned(),
