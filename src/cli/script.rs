@@ -30,8 +30,8 @@ impl ScriptStatement {
     /// Returns the statement on one line, truncated to `width` characters.
     pub(super) fn to_summary(&self, width: usize) -> String {
         let mut words = String::new();
-        for word in self.text.lines().filter(|l| !l.trim_start().starts_with("--")) {
-            for word in word.split_whitespace() {
+        for line in self.text.lines().filter(|line| !line.trim_start().starts_with("--")) {
+            for word in line.split_whitespace() {
                 if !words.is_empty() {
                     words.push(' ');
                 }
