@@ -328,7 +328,8 @@ fn select_columns(
     }
 }
 
-fn to_row_count(path: &Path, rows: i64) -> Result<usize> {
+/// Converts the number of rows in the footer of the file `path`. Returns an error if it is negative.
+pub(crate) fn to_row_count(path: &Path, rows: i64) -> Result<usize> {
     usize::try_from(rows).map_err(|_| {
         Error::file(
             path,
