@@ -179,13 +179,8 @@ impl MedsDataset {
     /// If there is no such shard; the message lists some names.
     pub fn shard(&self, name: &str) -> Result<MedsShardFile> {
         self.shards().find(|s| s.name() == name).ok_or_else(|| {
-            let names: Vec<&str> =
-                self.inner.shards.iter().take(10).map(|(n, _)| n.as_str()).collect();
-            let more = if self.inner.shards.len() > 10 { ", .." } else { "" };
-            Error::file(
-                &self.inner.root,
-                format!("there is no shard {name:?}; choose one of {}{more}", names.join(", ")),
-            )
+            let known = self.inner.shards.iter().map(|(name, _)| name.as_str());
+            make_missing_shard_error(&self.inner.root, name, known)
         })
     }
 
@@ -311,4 +306,19 @@ fn format_shard_name(data: &Path, path: &Path) -> String {
     let parts: Vec<_> =
         relative.components().map(|c| c.as_os_str().to_string_lossy().into_owned()).collect();
     parts.join("/")
+}
+
+/// Returns the error that a data set in the folder `root` has no shard `name`. The message lists the
+/// first of its shards `known`.
+pub(crate) fn make_missing_shard_error<'a>(
+    root: &Path,
+    name: &str,
+    mut known: impl Iterator<Item = &'a str>,
+) -> Error {
+    let listed: Vec<&str> = known.by_ref().take(10).collect();
+    let more = if known.next().is_some() { ", .." } else { "" };
+    Error::file(
+        root,
+        format!("there is no shard {name:?}; choose one of {}{more}", listed.join(", ")),
+    )
 }
