@@ -103,6 +103,26 @@ impl<'a> CallPlan<'a> {
         }
     }
 
+    /// Returns an error if argument 2, whose type is `given`, has more levels of lists than argument
+    /// 1, whose type is `lists`. The error describes argument 2 as `what`, and its values as
+    /// `values`.
+    pub(crate) fn check_depth(
+        &self,
+        lists: &NestedListType,
+        given: &NestedListType,
+        what: &str,
+        values: &str,
+    ) -> Result<()> {
+        if given.depth() <= lists.depth() {
+            return Ok(());
+        }
+        Err(self.refuse_call(format!(
+            "argument 2 ({what}) has {} levels of lists, but argument 1 has only {}; give {values} with at most as many levels as argument 1",
+            given.depth(),
+            lists.depth()
+        )))
+    }
+
     /// Returns the error for a first argument that is a list of values of the wrong type `leaf`.
     /// `must` describes the expected values. For decimals, the error suggests a cast.
     pub(crate) fn make_values_error(&self, must: impl std::fmt::Display, leaf: &DataType) -> Error {
