@@ -68,11 +68,7 @@ impl BatchEncoder {
                     rows /= 2;
                     continue;
                 }
-                Err(e) => {
-                    return Err(to_invalid(format!(
-                        "a row of the result cannot be encoded; select fewer columns, or cast them to other types: {e}"
-                    )));
-                }
+                Err(e) => return Err(convert_encoding_error(e)),
             };
             let size = compute_message_size(&message);
             if size <= TARGET {
@@ -96,13 +92,9 @@ impl BatchEncoder {
     /// its buffers may also hold other rows, which would be sent, too. Returns an error if the
     /// message still exceeds the limit.
     fn encode_large_row(&mut self, row: &RecordBatch, size: usize) -> Result<FlightData, Status> {
-        let failed = |e: ArrowError| {
-            to_invalid(format!(
-                "a row of the result cannot be encoded; select fewer columns, or cast them to other types: {e}"
-            ))
-        };
-        let copied = take_record_batch(row, &UInt64Array::from(vec![0])).map_err(failed)?;
-        let message = self.encode_piece(&copied).map_err(failed)?;
+        let copied = take_record_batch(row, &UInt64Array::from(vec![0]));
+        let copied = copied.map_err(convert_encoding_error)?;
+        let message = self.encode_piece(&copied).map_err(convert_encoding_error)?;
         let size = size.min(compute_message_size(&message));
         if size > self.limit {
             return Err(Status::resource_exhausted(format!(
@@ -128,6 +120,12 @@ impl BatchEncoder {
 /// Returns the size of a message in bytes.
 pub(super) fn compute_message_size(message: &FlightData) -> usize {
     message.data_header.len().saturating_add(message.data_body.len())
+}
+
+fn convert_encoding_error(e: ArrowError) -> Status {
+    to_invalid(format!(
+        "a row of the result cannot be encoded; select fewer columns, or cast them to other types: {e}"
+    ))
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use serrate_core::internal::lock_mutex;
 use tonic::Status;
 
 use super::sessions::draw_random_key;
-use super::status::{to_invalid, to_status};
+use super::status::{NO_TRANSACTIONS, to_invalid, to_status};
 use crate::sql::quote_name;
 
 /// Maximum size in bytes of the parameter values in one request.
@@ -99,9 +99,7 @@ pub(super) async fn ingest_batches(
     messages: FlightMessages,
 ) -> Result<i64, Status> {
     if command.transaction_id.is_some() {
-        return Err(to_invalid(
-            "transactions are not supported, because each statement commits by itself; send the statement without a transaction",
-        ));
+        return Err(to_invalid(NO_TRANSACTIONS));
     }
     if let Some(option) = command.options.keys().next() {
         return Err(to_invalid(format!("the ingestion option {option} is unknown; omit it")));

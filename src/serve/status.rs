@@ -28,6 +28,8 @@ pub(super) fn convert_panic(panic: &(dyn Any + Send)) -> Status {
     )))
 }
 
+pub(super) const NO_TRANSACTIONS: &str = "transactions are not supported, because each statement commits by itself; send the statement without a transaction";
+
 pub(super) fn to_invalid(text: impl AsRef<str>) -> Status {
     Status::invalid_argument(shorten_text(text.as_ref()))
 }

@@ -14,6 +14,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::AnalyzerRule;
 #[cfg(feature = "cli")]
 use datafusion::sql::sqlparser::parser::ParserError;
+use datafusion::sql::sqlparser::tokenizer::Location;
 
 use crate::sql::statement::functions::calls::explain_elements;
 
@@ -28,6 +29,15 @@ const NO_COMMON_TYPE: &str = "Fail to find the coerced type, errors: ";
 /// Whether a message of DataFusion has the name of a list type.
 pub(super) fn names_list_type(message: &str) -> bool {
     ["List(", "LargeList(", "FixedSizeList("].iter().any(|list| message.contains(list))
+}
+
+/// Returns the error that the syntax `name` at `place` is not supported. `instead` says what to
+/// write.
+pub(super) fn refuse_syntax(name: &str, place: Location, instead: &str) -> DataFusionError {
+    refuse_clause(format!(
+        "{name} at line {}, column {} is not supported: {instead}",
+        place.line, place.column
+    ))
 }
 
 pub(super) fn refuse_clause(message: impl Display) -> DataFusionError {
