@@ -46,13 +46,13 @@ pub(in crate::sql) struct CsvReader {
 
 impl CsvReader {
     /// Creates a reader. `is_declared` is true if the statement declares the columns, and
-    /// `has_no_newlines` if it says that values have no line breaks.
+    /// `may_have_newlines` unless it says that values have no line breaks.
     pub(in crate::sql) fn new(
         options: CsvOptions,
         is_declared: bool,
-        has_no_newlines: bool,
+        may_have_newlines: bool,
     ) -> Self {
-        let starts = (!has_no_newlines).then(RangeStarts::default);
+        let starts = may_have_newlines.then(RangeStarts::default);
         Self { options, is_declared, starts }
     }
 }
