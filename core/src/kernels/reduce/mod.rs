@@ -163,7 +163,7 @@ impl Reduction {
     /// If leaves of this type do not support the reduction.
     pub fn output_type(self, leaf: &DataType) -> Result<DataType> {
         use DataType::{Boolean, Duration, Float16, Float32, Float64, Int64, Null, UInt64};
-        if let (Self::First | Self::Last, _) = (self, leaf) {
+        if matches!(self, Self::First | Self::Last) {
             return Ok(leaf.clone());
         }
         if let DataType::Dictionary(_, values) = leaf {
