@@ -30,7 +30,7 @@ const CONNECT: Duration = Duration::from_secs(3);
 /// connection carries the streams of all tasks of a worker. In a small buffer, streams that the
 /// query does not read yet could block the stream that the query waits for. Each stream also has a
 /// smaller limit of its own.
-const WINDOW: u32 = 1 << 30;
+const RECEIVE_WINDOW: u32 = 1 << 30;
 /// If the last check of the workers ended less than this time ago, its result still counts, and
 /// workers are not checked again.
 const FRESH: Duration = Duration::from_secs(1);
@@ -461,7 +461,7 @@ impl WorkerChannels {
             .map_err(|e| failed(&e))?
             .connect_timeout(CONNECT)
             .tcp_nodelay(true)
-            .initial_connection_window_size(WINDOW)
+            .initial_connection_window_size(RECEIVE_WINDOW)
             .http2_keep_alive_interval((self.timeout / 6).max(Duration::from_millis(200)))
             .keep_alive_timeout(self.timeout)
             .keep_alive_while_idle(true);

@@ -10,7 +10,7 @@ use tonic::Status;
 use super::metrics::ServerMetrics;
 
 /// Maximum number of waiting queries.
-const QUEUE: usize = 1024;
+const MAX_WAITING: usize = 1024;
 
 /// Lets at most `count` queries run at a time, each with a [`QueryPermit`]. Further queries wait
 /// for a permit in the order of their arrival.
@@ -58,17 +58,19 @@ impl QueryAdmission {
     pub(super) async fn wait_for_turn(&self) -> Result<QueryPermit, Status> {
         match Arc::clone(&self.places).try_acquire_owned() {
             Ok(permit) => Ok(self.take_place(permit)),
-            Err(_) => match tokio::time::timeout(self.patience, self.wait_for_place(QUEUE)).await {
-                Ok(entered) => entered,
-                Err(_) => {
-                    self.metrics.rejected.add(1);
-                    Err(Status::resource_exhausted(format!(
-                        "the query waited {} s, because the server already ran as many queries as --max-queries allows ({}); try again later, or start the server with a higher --max-queries or --queue-timeout",
-                        self.patience.as_secs(),
-                        self.count
-                    )))
+            Err(_) => {
+                match tokio::time::timeout(self.patience, self.wait_for_place(MAX_WAITING)).await {
+                    Ok(entered) => entered,
+                    Err(_) => {
+                        self.metrics.rejected.add(1);
+                        Err(Status::resource_exhausted(format!(
+                            "the query waited {} s, because the server already ran as many queries as --max-queries allows ({}); try again later, or start the server with a higher --max-queries or --queue-timeout",
+                            self.patience.as_secs(),
+                            self.count
+                        )))
+                    }
                 }
-            },
+            }
         }
     }
 

@@ -26,7 +26,7 @@ use super::status::{NO_TRANSACTIONS, to_invalid, to_status};
 use crate::sql::quote_name;
 
 /// Maximum size in bytes of the parameter values in one request.
-const BOUND: usize = 64 << 20;
+const MAX_PARAMETER_BYTES: usize = 64 << 20;
 
 /// All messages of a request, including the first, which names the command.
 pub(super) type FlightMessages = BoxStream<'static, Result<FlightData, Status>>;
@@ -42,15 +42,15 @@ fn convert_client_error(e: FlightError) -> DataFusionError {
 }
 
 /// Reads the parameter values of a request, as batches with one column per parameter. More than
-/// [`BOUND`] bytes are an error.
+/// [`MAX_PARAMETER_BYTES`] bytes are an error.
 pub(super) async fn read_parameters(messages: FlightMessages) -> Result<Vec<RecordBatch>, Status> {
     let mut total = 0usize;
     let counted = messages.map(move |message| {
         let message = message?;
         total = total.saturating_add(message.data_body.len());
-        match total > BOUND {
+        match total > MAX_PARAMETER_BYTES {
             true => Err(Status::resource_exhausted(format!(
-                "the parameter values of one request take more than {BOUND} bytes; load them into a table, and join that table"
+                "the parameter values of one request take more than {MAX_PARAMETER_BYTES} bytes; load them into a table, and join that table"
             ))),
             false => Ok(message),
         }

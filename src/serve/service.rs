@@ -32,7 +32,7 @@ use super::statement::{find_schema, parse_complete, prepare_statement, to_plan_s
 use super::status::{NO_TRANSACTIONS, to_invalid, to_status};
 
 /// Maximum number of rows of parameter values that a client can bind to a prepared statement.
-const ROWS: usize = 1 << 16;
+const MAX_PARAMETER_ROWS: usize = 1 << 16;
 
 const ACTIONS: [(&str, &str); 5] = [
     ("CreatePreparedStatement", "Prepares a statement"),
@@ -263,9 +263,9 @@ async fn bind_messages(
                 batch.num_columns()
             )));
         }
-        if rows.len().saturating_add(batch.num_rows()) > ROWS {
+        if rows.len().saturating_add(batch.num_rows()) > MAX_PARAMETER_ROWS {
             return Err(to_invalid(format!(
-                "more than {ROWS} rows of parameter values are bound; load them into a table, and join that table"
+                "more than {MAX_PARAMETER_ROWS} rows of parameter values are bound; load them into a table, and join that table"
             )));
         }
         rows.extend(to_arguments(&batch).map_err(|e| to_status(&e))?);
