@@ -2,7 +2,7 @@
 
 const MICROSECONDS_PER_SECOND: i128 = 1_000_000;
 /// Maximum number of decimals of a number: lengths are summed in units of 10^-12 seconds.
-const DECIMALS: usize = 12;
+const MAX_DECIMALS: usize = 12;
 const UNITS_PER_SECOND: i128 = 1_000_000_000_000;
 
 /// The names of each unit and its length in seconds, in the order in which units occur in a text.
@@ -114,14 +114,14 @@ fn parse_clock(text: &str, next: usize) -> Option<(i128, i128, bool)> {
 }
 
 /// Parses a decimal number such as `1.5`, and returns it as a multiple of 10^-12. Returns `None` if
-/// `text` is not a number, or has more than [`DECIMALS`] decimals.
+/// `text` is not a number, or has more than [`MAX_DECIMALS`] decimals.
 fn parse_decimal(text: &str) -> Option<i128> {
     let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
     let all_digits = whole.bytes().chain(decimals.bytes()).all(|b| b.is_ascii_digit());
-    if (whole.is_empty() && decimals.is_empty()) || !all_digits || decimals.len() > DECIMALS {
+    if (whole.is_empty() && decimals.is_empty()) || !all_digits || decimals.len() > MAX_DECIMALS {
         return None;
     }
-    let digits = format!("{whole}{decimals:0<DECIMALS$}");
+    let digits = format!("{whole}{decimals:0<MAX_DECIMALS$}");
     digits.parse().ok()
 }
 

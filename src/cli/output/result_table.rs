@@ -26,7 +26,7 @@ const LEAST_WIDTH: usize = 16;
 const TEXT_HEADER: usize = 12;
 const OMITTED: &str = "…";
 /// Maximum number of omitted columns whose names are listed.
-const NAMES: usize = 5;
+const MAX_LISTED_NAMES: usize = 5;
 
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct TableStyle {
@@ -196,8 +196,8 @@ impl TableWriter {
         self.rows.write_rest(out)?;
         if !hidden.is_empty() {
             let names = self.schema.fields()[hidden.clone()].iter().map(|f| f.name().as_str());
-            let names: Vec<&str> = names.take(NAMES).collect();
-            let rest = if hidden.len() > NAMES { ", .." } else { "" };
+            let names: Vec<&str> = names.take(MAX_LISTED_NAMES).collect();
+            let rest = if hidden.len() > MAX_LISTED_NAMES { ", .." } else { "" };
             let line = format!(
                 "… {} ({} in all): {}{rest}",
                 format_count(hidden.len(), "more column", "more columns"),

@@ -60,7 +60,7 @@ const RECORDS: [&str; 4] =
     ["event_mask", "event_start", "numeric_value_mask", "static_numeric_value_mask"];
 /// Maximum number of positions, with padding, of the deepest axis of a batch. The size of the file
 /// does not limit this number: a tensor of the shape `[1000000000, 1000000000, 0]` has no bytes.
-const POSITIONS: usize = 1 << 30;
+const MAX_POSITIONS: usize = 1 << 30;
 
 /// How the report reads a batch: each [`TensorGroup`] of `parts` becomes one table.
 pub(super) struct BatchLayout {
@@ -328,14 +328,14 @@ impl TensorGroup {
     }
 
     /// Returns the size of each axis in the batch `file`, with padding: the shape of the tensor on
-    /// the deepest axis. Returns an error if this axis has more than [`POSITIONS`] positions.
+    /// the deepest axis. Returns an error if this axis has more than [`MAX_POSITIONS`] positions.
     fn find_sizes(&self, file: &SafetensorsFile) -> Result<Vec<usize>> {
         let Some(deepest) = self.members.iter().max_by_key(|m| m.axis) else {
             return Ok(Vec::new());
         };
         let sizes = file.tensor(&deepest.tensor)?.shape();
         let positions = sizes.iter().try_fold(1usize, |n, size| n.checked_mul((*size).max(1)));
-        match positions.is_some_and(|n| n <= POSITIONS) {
+        match positions.is_some_and(|n| n <= MAX_POSITIONS) {
             true => Ok(sizes.to_vec()),
             false => Err(Error::file(
                 file.path(),

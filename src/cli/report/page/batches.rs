@@ -9,7 +9,7 @@ use crate::cli::report::html::HtmlWriter;
 use crate::cli::report::{Report, ReportContent};
 use crate::table::LengthHistogram;
 
-const LISTED: usize = 200;
+const MAX_LISTED: usize = 200;
 
 fn find_batches(report: &Report) -> Option<&BatchStatistics> {
     match &report.content {
@@ -63,14 +63,14 @@ fn count_shares(batches: &BatchStatistics) -> LengthHistogram {
 }
 
 fn write_sizes(html: &mut HtmlWriter, batches: &BatchStatistics) {
-    let summary = match batches.sizes.len() > LISTED {
-        true => format!("The first {LISTED} batches"),
+    let summary = match batches.sizes.len() > MAX_LISTED {
+        true => format!("The first {MAX_LISTED} batches"),
         false => "Each batch".into(),
     };
     open_details(html, &summary);
     let header = ["batch", "items", "size", "padding"];
     let mut table = HtmlTableWriter::open(html, "Padding of each batch", &header, 1);
-    for size in batches.sizes.iter().take(LISTED) {
+    for size in batches.sizes.iter().take(MAX_LISTED) {
         let cells = [
             size.file.clone(),
             group_digits(size.items),
