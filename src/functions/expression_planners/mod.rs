@@ -76,7 +76,7 @@ impl ExprPlanner for ListOperators {
             return plan_err!(
                 "an expression nests too many operators such as {} (the maximum is {}); split it into several expressions with WITH",
                 expr.op,
-                chain::DEEPEST
+                chain::MAX_DEPTH
             );
         }
         if chain::is_list_chain(&expr.left)

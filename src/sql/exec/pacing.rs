@@ -21,7 +21,7 @@ const SHORT: Duration = Duration::from_millis(2);
 /// Maximum number of rows in a piece of a batch. Pieces grow while the join above is fast. But each
 /// row of the next piece may match far more rows of the other input, so this maximum limits the
 /// time that a piece takes.
-const MOST: usize = 2048;
+const MAX_PIECE_ROWS: usize = 2048;
 
 /// Splits the batches of its input so that the node above processes each piece within about
 /// [`LONG`]. Yields to Tokio before a piece if [`LONG`] has passed since the last yield.
@@ -77,7 +77,7 @@ impl PacedStream {
 
     fn next_size(size: usize, took: Duration) -> usize {
         if took < SHORT {
-            return size.saturating_mul(4).min(MOST);
+            return size.saturating_mul(4).min(MAX_PIECE_ROWS);
         }
         match took.as_nanos().checked_div(LONG.as_nanos()) {
             None | Some(0) => size,
@@ -140,8 +140,8 @@ mod tests {
     fn pieces_shrink_with_the_time_they_take() {
         let ms = Duration::from_millis;
         assert_eq!(PacedStream::next_size(1, ms(0)), 4);
-        assert_eq!(PacedStream::next_size(1024, ms(1)), MOST);
-        assert_eq!(PacedStream::next_size(MOST, ms(0)), MOST);
+        assert_eq!(PacedStream::next_size(1024, ms(1)), MAX_PIECE_ROWS);
+        assert_eq!(PacedStream::next_size(MAX_PIECE_ROWS, ms(0)), MAX_PIECE_ROWS);
         assert_eq!(PacedStream::next_size(100, ms(10)), 100);
         assert_eq!(PacedStream::next_size(100, ms(21)), 50);
         assert_eq!(PacedStream::next_size(100, ms(200)), 10);
@@ -170,7 +170,7 @@ mod tests {
         let mut sizes = Vec::new();
         while let Some(piece) = paced.next().await {
             let piece = piece.unwrap();
-            assert!(piece.num_rows() <= MOST);
+            assert!(piece.num_rows() <= MAX_PIECE_ROWS);
             sizes.push(piece.num_rows());
             found.extend(piece.column(0).as_primitive::<Int64Type>().values());
             if found.len() == 6 {

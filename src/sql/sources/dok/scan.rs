@@ -39,7 +39,7 @@ pub(in crate::sql) struct DokSource {
 }
 
 /// Minimum number of entries for which a scan has several partitions.
-const LARGE: usize = 1 << 16;
+const MIN_PARTITIONED_ENTRIES: usize = 1 << 16;
 
 impl DokSource {
     pub(super) fn try_new(
@@ -57,7 +57,7 @@ impl DokSource {
             Some(_) => 0,
             None => version.contents.len(),
         };
-        let count = if rows < LARGE { 1 } else { partitions.max(1) };
+        let count = if rows < MIN_PARTITIONED_ENTRIES { 1 } else { partitions.max(1) };
         let step = rows.div_ceil(count).max(1);
         let partitions = (0..count).map(|p| (p * step).min(rows)..((p + 1) * step).min(rows));
         let partitions = partitions.collect();

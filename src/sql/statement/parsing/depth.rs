@@ -18,17 +18,17 @@ const OPERATORS: usize = 2_500;
 ///
 /// The optimizer copies and compares expressions recursively on its caller's stack. In a debug
 /// build, 300 levels fill the default thread stack of 2 MiB.
-const NESTED: usize = 128;
+const MAX_NESTED: usize = 128;
 
 /// Maximum number of consecutive AND, OR and `||`. Before planning, they are converted to a
 /// balanced tree, so the depth of the tree is small.
 const BALANCED: usize = 50_000;
 
 /// Maximum number of consecutive UNION, JOIN and `|>`.
-const RELATIONS: usize = 1_000;
+const MAX_RELATIONS: usize = 1_000;
 
 /// Maximum number of consecutive comparisons, as in `a = b = c`, whose planning time is quadratic.
-const COMPARISONS: usize = 200;
+const MAX_COMPARISONS: usize = 200;
 
 /// Returns an error for a text that is too deep for planners, or that nests more parentheses and
 /// CASE than the parser accepts (`datafusion.sql_parser.recursion_limit`). The parser parses each
@@ -334,7 +334,7 @@ const SEQUENCE_LIMITS: [SequenceLimit; 5] = [
     },
     SequenceLimit {
         length: |level| level.tight.saturating_add(level.loose),
-        most: NESTED,
+        most: MAX_NESTED,
         what: "casts, subscripts and predicates in a row",
         instead: "compute parts of the expression in WITH, or separate them with AND",
     },
@@ -346,13 +346,13 @@ const SEQUENCE_LIMITS: [SequenceLimit; 5] = [
     },
     SequenceLimit {
         length: |level| level.relations,
-        most: RELATIONS,
+        most: MAX_RELATIONS,
         what: "joins, unions or |> in a row",
         instead: "store intermediate results with CREATE TABLE .. AS SELECT",
     },
     SequenceLimit {
         length: |level| level.comparisons,
-        most: COMPARISONS,
+        most: MAX_COMPARISONS,
         what: "comparisons in a row",
         instead: "separate them with AND, or use x IN (..)",
     },
