@@ -38,7 +38,7 @@ pub(in crate::sql) fn check_depth(
     dialect: &dyn Dialect,
     most_nested: usize,
 ) -> Result<()> {
-    if text.len() < DEEP {
+    if text.len() < MIN_CHECKED_BYTES {
         return Ok(());
     }
     // This check accepts an invalid text. The parser reports the error later.
@@ -359,9 +359,10 @@ const SEQUENCE_LIMITS: [SequenceLimit; 5] = [
 ];
 
 /// Length in bytes below which no text is too deep: each level takes two characters or more.
-const DEEP: usize = 256;
+const MIN_CHECKED_BYTES: usize = 256;
 
-const SHORT: usize = 64;
+/// Minimum number of operators in a sequence that is balanced.
+const MIN_BALANCED: usize = 64;
 
 /// Converts a long sequence of operands with AND, OR or `||` between them to a balanced tree.
 ///
@@ -383,7 +384,7 @@ pub(in crate::sql) fn balance_chains(expr: &mut Expr) {
         length += 1;
         next = left;
     }
-    if length < SHORT {
+    if length < MIN_BALANCED {
         return;
     }
     let hole = || Expr::value(Value::Null);
