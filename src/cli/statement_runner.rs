@@ -482,7 +482,7 @@ struct RunningStatement {
     kind: ResultKind,
 }
 
-/// What the result of a statement is.
+/// The kind of the result of a statement.
 enum ResultKind {
     Rows,
     /// The plans of an EXPLAIN.
