@@ -23,7 +23,7 @@ use serrate_core::internal::csv::{CsvQuotes, has_text, quote_fields};
 use serrate_core::internal::spans::{convert_spans_to_texts, make_span_text_schema};
 use serrate_core::internal::{AtomicFile, find_repeated_name};
 
-pub(super) use cell::group_digits;
+pub(super) use cell::{cut_to_width, group_digits};
 pub(super) use charset::Charset;
 pub(super) use number_texts::{
     choose_plural, compute_safe_ratio, format_count, format_percent, format_rounded, format_size,
