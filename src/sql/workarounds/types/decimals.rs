@@ -74,19 +74,19 @@ pub(in crate::sql) fn stabilize_decimals(plan: LogicalPlan) -> Result<LogicalPla
             }
             plan => plan,
         };
-        let (plan, keys_changed) = match plan {
-            LogicalPlan::Join(join) => join_as_doubles(join)?,
-            plan => (plan, false),
+        let with_keys = match plan {
+            LogicalPlan::Join(join) => join_as_doubles(join),
+            plan => Transformed::no(plan),
         };
-        if !has_part(&plan, may_change) {
-            return Ok(Transformed::new_transformed(plan, keys_changed));
+        if !has_part(&with_keys.data, may_change) {
+            return Ok(with_keys);
         }
-        let schema = find_columns_below(&plan)?;
-        let changed = map_named(plan, |expr| rewrite_all(expr, &schema))?;
+        let schema = find_columns_below(&with_keys.data)?;
+        let changed = map_named(with_keys.data, |expr| rewrite_all(expr, &schema))?;
         // Nodes copy the types of their inputs, so the schemas above a changed node are computed
         // again.
         let mut changed = changed.map_data(LogicalPlan::recompute_schema)?;
-        changed.transformed |= keys_changed;
+        changed.transformed |= with_keys.transformed;
         Ok(changed)
     })?;
     match plan.transformed {
@@ -370,8 +370,7 @@ fn combine_as_doubles(function: &str, args: &mut [Expr], schema: &DFSchema) -> b
 
 /// Casts two equated join keys to doubles if one is a decimal and the other a float, or one is an
 /// integer and the other a float that rounds integers. Does the same for keys that are lists.
-/// Returns the join, and whether a key was cast.
-fn join_as_doubles(mut join: Join) -> Result<(LogicalPlan, bool)> {
+fn join_as_doubles(mut join: Join) -> Transformed<LogicalPlan> {
     let mut changed = false;
     for (left, right) in &mut join.on {
         let types = (left.get_type(join.left.schema()), right.get_type(join.right.schema()));
@@ -382,7 +381,7 @@ fn join_as_doubles(mut join: Join) -> Result<(LogicalPlan, bool)> {
         cast_all(std::iter::once((right, to_right.clone())), join.right.schema());
         changed = true;
     }
-    Ok((LogicalPlan::Join(join), changed))
+    Transformed::new_transformed(LogicalPlan::Join(join), changed)
 }
 
 /// Whether the float type `float` may not represent the value of the expression `e`, whose type is

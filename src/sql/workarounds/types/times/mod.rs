@@ -105,26 +105,26 @@ fn rewrite_plan(plan: LogicalPlan, has_inserted_values: bool) -> Result<Transfor
 fn rewrite_times(plan: LogicalPlan, has_inserted_values: bool) -> Result<Transformed<LogicalPlan>> {
     let schema = find_columns_below(&plan)?;
     refuse_groups(&plan, &schema)?;
-    let (plan, measured) = measure_distinct_keys(plan);
-    let plan = rewrite_node(plan, rewrite_expr)?;
-    let changed = plan.transformed || measured;
-    let (plan, more) = unify_keys_and_columns(plan.data, &schema, changed, has_inserted_values)?;
+    let measured = measure_distinct_keys(plan);
+    let rewritten = rewrite_node(measured.data, rewrite_expr)?;
+    let changed = measured.transformed || rewritten.transformed;
+    let unified = unify_keys_and_columns(rewritten.data, &schema, changed, has_inserted_values)?;
+    let changed = changed || unified.transformed;
     // Recompute the schema even if the expressions of this node did not change, because its inputs
     // may have new types.
-    let plan = group_by_length(plan.recompute_schema()?)?;
-    Ok(Transformed::new_transformed(plan.data, plan.transformed || changed || more))
+    let grouped = group_by_length(unified.data.recompute_schema()?)?;
+    Ok(Transformed::new_transformed(grouped.data, changed || grouped.transformed))
 }
 
 /// Rewrites what [`rewrite_expr`] does not see: sort keys, equalities of joins, and the columns of
-/// UNION and VALUES. `is_rewritten` is whether expressions of the node were rewritten. Returns
-/// whether this function changed the node.
+/// UNION and VALUES. `is_rewritten` is whether expressions of the node were rewritten.
 fn unify_keys_and_columns(
     plan: LogicalPlan,
     schema: &DFSchema,
     is_rewritten: bool,
     has_inserted_values: bool,
-) -> Result<(LogicalPlan, bool)> {
-    Ok(match plan {
+) -> Result<Transformed<LogicalPlan>> {
+    let (plan, changed) = match plan {
         LogicalPlan::Sort(mut sort) => {
             let mut more = false;
             for key in &mut sort.expr {
@@ -170,7 +170,8 @@ fn unify_keys_and_columns(
             (LogicalPlan::Values(values), more)
         }
         plan => (plan, false),
-    })
+    };
+    Ok(Transformed::new_transformed(plan, changed))
 }
 
 /// Whether a node may contain a time, duration or interval. This cheap test excludes most plans.
