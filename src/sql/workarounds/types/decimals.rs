@@ -162,11 +162,10 @@ fn check_results(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             Ok(Transformed::new(expr, false, recursion))
         },
         |expr| {
-            let (expr, changed) = match checks_precision(&expr) {
-                true => (expr, false),
+            Ok(match checks_precision(&expr) {
+                true => Transformed::no(expr),
                 false => check_precision(expr, schema),
-            };
-            Ok(Transformed::new_transformed(expr, changed))
+            })
         },
     )
 }
