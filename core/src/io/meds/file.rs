@@ -17,6 +17,7 @@ use super::plain_types::find_plain_type;
 use crate::access;
 use crate::array::exact_casts::{InexactCast, cast_exact, cast_microseconds};
 use crate::array::nested_types::is_string_like;
+use crate::array::nulls::find_validity;
 use crate::error::{Error, Result};
 use crate::io::hidden_names::is_hidden;
 use crate::io::natural_order::make_natural_key;
@@ -219,7 +220,7 @@ impl MedsFile {
         values: &ArrayRef,
         first_row: usize,
     ) -> Result<()> {
-        let Some(nulls) = values.logical_nulls().filter(|n| n.null_count() > 0) else {
+        let Some(nulls) = find_validity(values) else {
             return Ok(());
         };
         let row = nulls.iter().position(|valid| !valid).unwrap_or(0);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, IntervalMonthDayNanoArray};
-use arrow::buffer::{NullBuffer, ScalarBuffer};
+use arrow::buffer::ScalarBuffer;
 use arrow::compute::cast;
 use arrow::compute::kernels::numeric;
 use arrow::datatypes::{
@@ -204,10 +204,6 @@ fn shift_by_calendar(at: &ArrayRef, by: IntervalMonthDayNano, before: bool) -> R
     };
     let rest = if before { -rest } else { rest };
     Ok(WindowEnds { from: Instants::new(&moved, false)?, shift: TimeShift::Exact(rest) })
-}
-
-pub(super) fn find_valid_leaves(leaves: &ArrayRef) -> Option<NullBuffer> {
-    leaves.logical_nulls().filter(|n| n.null_count() > 0)
 }
 
 #[cfg(test)]
