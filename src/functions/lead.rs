@@ -39,9 +39,8 @@ use crate::array::{RaggedArray, leaf_type, list_depth};
 /// `lag` needs, because DataFusion assumes that `lag` only looks back. This workaround is obsolete
 /// once the test `stock_lags_forward_still_lose_rows` fails.
 ///
-/// DataFusion casts a default to the type of the values, so that the default 1.5 of integers would
-/// be
-/// 1. The returned functions refuse such a default.
+/// DataFusion casts a default to the type of the values, so that 1.5, as the default of integers,
+/// would be 1. The returned functions refuse such a default.
 ///
 /// DataFusion refuses an offset or a default that is not a literal. The returned functions evaluate
 /// such an argument for the row of the result.
