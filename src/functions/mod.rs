@@ -22,6 +22,7 @@ mod delegation;
 mod densify;
 mod doc;
 mod dok;
+mod element_types;
 mod expression_planners;
 mod failure;
 mod file_cache;
@@ -110,6 +111,7 @@ use doc::FunctionSection;
 #[cfg(feature = "cli")]
 pub(crate) use doc::wrap_words;
 pub(crate) use dok::{TableNames, build_lookup_functions};
+pub(crate) use element_types::{find_element_field, replace_element_type, replace_leaf};
 pub(crate) use expression_planners::{
     DISTINCT, FILTER, NOT_DISTINCT, ON_LISTS, PREDICATES, SIGNED, fold_constant, is_constant,
     is_row_based, plans_predicates, refine_unit,
@@ -137,7 +139,7 @@ pub(crate) use list_subsets::build_null_subsets;
 pub(crate) use long_number::{WITH_DIGITS, find_long_number, make_decimal_of_digits};
 pub(crate) use long_results::charge_series;
 pub(crate) use lookup::{BIN_COLUMNS, PAIR};
-pub(crate) use mixed_dates::{cast_element_dates, cast_mixed_dates, move_all_dates, replace_leaf};
+pub(crate) use mixed_dates::{cast_element_dates, cast_mixed_dates, move_all_dates};
 pub(crate) use mixed_times::{DATE_INSTEAD, explain_mixed_times};
 pub(crate) use naming::{COMPARISON, find_loosest_operator, find_precedence, write_literal};
 pub(crate) use nearest_doubles::cast_to_nearest;

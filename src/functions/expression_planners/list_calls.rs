@@ -19,7 +19,8 @@ use crate::functions::list_counts::call_array_length;
 use crate::functions::list_fields::concat_lists;
 use crate::functions::over_lists::map_over_lists;
 use crate::functions::{
-    StockFact, cast_element_dates, find_replacement_on_lists, has_fact, is_ours,
+    StockFact, cast_element_dates, find_element_field, find_replacement_on_lists, has_fact,
+    is_ours, replace_element_type,
 };
 
 /// Functions that return one of their arguments, or a list of them. All arguments must have the
@@ -165,16 +166,9 @@ fn find_list(view: &DataType) -> Option<DataType> {
 /// of list views, because DataFusion's `flatten` would return lists of list views unchanged.
 /// Returns `None` for other types.
 fn find_list_of_lists(of: &DataType) -> Option<DataType> {
-    use DataType::{FixedSizeList, LargeList, List};
     let outer = find_list(of).unwrap_or_else(|| of.clone());
-    let (List(item) | LargeList(item) | FixedSizeList(item, _)) = &outer else { return None };
-    let lists = find_list(item.data_type())?;
-    let item = Arc::new(item.as_ref().clone().with_data_type(lists));
-    Some(match &outer {
-        LargeList(_) => LargeList(item),
-        FixedSizeList(_, size) => FixedSizeList(item, *size),
-        _ => List(item),
-    })
+    let inner = find_list(find_element_field(&outer)?.data_type())?;
+    replace_element_type(&outer, inner)
 }
 
 /// If a call searches a list of dates or times for a string literal, or appends one to it, casts

@@ -27,6 +27,7 @@ use arrow::util::display::array_value_to_string;
 use serrate_core::internal::cast_strictly;
 use serrate_core::internal::zones::local_to_instants;
 
+use crate::functions::find_element_field;
 use crate::sql::sources::exact_texts::{
     TextRules, is_exact_float, names_zone, parse_clock, parse_date, parse_exact_decimal,
     parse_integer, parse_interval, parse_time,
@@ -75,8 +76,8 @@ pub(in crate::sql) fn format_unheld_message(
     let cut = if end < value.len() { ".." } else { "" };
     let value = value.get(..end).unwrap_or_default();
     let mut leaf = data_type;
-    while let Some(inner) = find_inner_type(leaf) {
-        leaf = inner;
+    while let Some(element) = find_element_field(leaf) {
+        leaf = element.data_type();
     }
     let remedy = match leaf {
         DataType::Interval(_) => "VARCHAR",
@@ -104,15 +105,6 @@ pub(in crate::sql) fn find_unheld(error: &str) -> Option<&str> {
     let end = text.find(UNHELD_END)?;
     let message = text.get(..end.saturating_add(UNHELD_END.len()))?;
     message.contains("which cannot hold").then_some(message)
-}
-
-fn find_inner_type(data_type: &DataType) -> Option<&DataType> {
-    match data_type {
-        DataType::List(f) | DataType::LargeList(f) | DataType::FixedSizeList(f, _) => {
-            Some(f.data_type())
-        }
-        _ => None,
-    }
 }
 
 /// Whether the type `to` holds every value of the type `from`, and DataFusion's conversion

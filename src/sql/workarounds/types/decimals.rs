@@ -15,14 +15,13 @@ use datafusion::logical_expr::{
 
 use super::decimal_literals::cast_digits;
 use super::decimal_types::{
-    convert_compared_to_doubles, convert_types_to_doubles, find_element_field, replace_elements,
-    rounds_integers, to_written_decimal,
+    convert_compared_to_doubles, convert_types_to_doubles, rounds_integers, to_written_decimal,
 };
 use super::decimal_values::rewrite_values;
 use crate::array::leaf_type;
 use crate::functions::{
-    StockFact, check_precision, checks_precision, find_long_number, has_fact,
-    make_decimal_of_digits,
+    StockFact, check_precision, checks_precision, find_element_field, find_long_number, has_fact,
+    make_decimal_of_digits, replace_element_type,
 };
 use crate::sql::base::compared_operands::{
     list_case_operands, list_compared_operands, searches_list,
@@ -315,7 +314,7 @@ fn search_as_doubles(args: &mut [Expr], schema: &DFSchema) -> bool {
     }
     let doubles = convert_compared_to_doubles(&[of_element, of_wanted]);
     let Some([to_element, to_wanted]) = doubles.as_deref() else { return false };
-    let Some(to_list) = replace_elements(&of_list, to_element.clone()) else { return false };
+    let Some(to_list) = replace_element_type(&of_list, to_element.clone()) else { return false };
     cast_all([(list, to_list), (wanted, to_wanted.clone())].into_iter(), schema)
 }
 
@@ -362,7 +361,7 @@ fn combine_as_doubles(function: &str, args: &mut [Expr], schema: &DFSchema) -> b
         std::iter::once(Some(element.data_type().clone())).chain(of_values).collect();
     let doubles = types.and_then(|types| convert_types_to_doubles(&types));
     let Some([to_element, to_values @ ..]) = doubles.as_deref() else { return false };
-    let Some(to_list) = replace_elements(&of_list, to_element.clone()) else { return false };
+    let Some(to_list) = replace_element_type(&of_list, to_element.clone()) else { return false };
     cast_all(std::iter::once((&mut args[*at], to_list)), schema);
     cast_all(args[values.clone()].iter_mut().zip(to_values.iter().cloned()), schema)
 }
