@@ -187,10 +187,7 @@ fn find_input(
         return Ok(Some((AsofInput::Lists(view, field.data_type().clone()), field)));
     }
     let Some(call) = node.downcast_ref::<ScalarFunctionExpr>() else { return Ok(None) };
-    let (lists, rest) = match call.args() {
-        [lists, rest @ ..] => (lists, rest),
-        [] => return Ok(None),
-    };
+    let [lists, rest @ ..] = call.args() else { return Ok(None) };
     let input: fn(AsOfView) -> AsofInput = match (find_list_part(call.fun()), rest) {
         (ListPart::Length, []) => AsofInput::Lengths,
         (ListPart::Length, [axis]) if find_literal_integer(axis) == Some(Some(1)) => {
@@ -222,10 +219,7 @@ fn match_view(
         return Ok(Some((view, Arc::new(field.clone()))));
     }
     let Some(call) = node.downcast_ref::<ScalarFunctionExpr>() else { return Ok(None) };
-    let (lists, rest) = match call.args() {
-        [lists, rest @ ..] => (lists, rest),
-        [] => return Ok(None),
-    };
+    let [lists, rest @ ..] = call.args() else { return Ok(None) };
     let Some(step) = make_range_step(find_list_part(call.fun()), rest) else { return Ok(None) };
     let Some((view, _)) = match_view(lists, table, labels)? else { return Ok(None) };
     Ok(Some((view.add_step(step), node.return_field(table)?)))
