@@ -9,7 +9,7 @@
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
 
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use datafusion::common::{ScalarValue, internal_datafusion_err, internal_err};
 use datafusion::error::Result;
@@ -21,6 +21,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr as PhysicalBinary, Column, Literal};
+use serrate_core::internal::build_record_batch;
 
 use super::declare;
 
@@ -256,9 +257,8 @@ fn apply_operator(
     let mut columns = OperandColumns::default();
     let left = columns.add(left, types.0, &to_left)?;
     let right = columns.add(right, types.1, &to_right)?;
-    let options = RecordBatchOptions::new().with_row_count(Some(rows));
     let schema = Arc::new(Schema::new(columns.fields));
-    let batch = RecordBatch::try_new_with_options(schema, columns.arrays, &options)?;
+    let batch = build_record_batch(schema, columns.arrays, rows)?;
     PhysicalBinary::new(left, op, right).evaluate(&batch)
 }
 

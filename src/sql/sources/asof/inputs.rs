@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array};
+use arrow::array::{ArrayRef, RecordBatch, UInt64Array};
 use arrow::compute::take;
 use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use datafusion::common::ScalarValue;
@@ -15,6 +15,7 @@ use crate::array::list_depth;
 use crate::functions::{ListPart, find_list_part};
 use crate::io::meds::AsOf;
 use crate::sql::sources::meds::is_static;
+use serrate_core::internal::build_record_batch;
 use serrate_core::internal::meds::{AsOfRanges, AsOfView, AsOfViewStep};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -154,8 +155,7 @@ impl AsofInputs {
                 })
             })
             .collect::<Result<_>>()?;
-        let options = RecordBatchOptions::new().with_row_count(Some(labels.len()));
-        Ok(RecordBatch::try_new_with_options(self.schema(), columns, &options)?)
+        Ok(build_record_batch(self.schema(), columns, labels.len())?)
     }
 }
 
