@@ -378,10 +378,10 @@ static MEMORY_CAP: OnceLock<usize> = OnceLock::new();
 
 /// Share of the memory, in percent, that a process may use if no limit is set. The rest is for
 /// other programs, and for memory that operators do not reserve, such as batches that they return.
-const SHARE: u64 = 70;
+const MEMORY_PERCENT: u64 = 70;
 
 /// Sets the memory limit to `text`, such as `4GB`; SET can then only lower it. Without a call of
-/// this function, the limit is [`SHARE`] percent of the memory.
+/// this function, the limit is [`MEMORY_PERCENT`] percent of the memory.
 #[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the command sets it"))]
 pub(crate) fn cap_memory(text: &str) -> Result<()> {
     let bytes = parse_memory(text)?;
@@ -393,7 +393,7 @@ pub(crate) fn cap_memory(text: &str) -> Result<()> {
 
 /// Returns the memory limit that applies before any SET, as a text that SET accepts.
 pub(crate) fn default_memory() -> String {
-    match MEMORY_CAP.get().copied().unwrap_or_else(|| compute_memory_share(SHARE)) {
+    match MEMORY_CAP.get().copied().unwrap_or_else(|| compute_memory_share(MEMORY_PERCENT)) {
         usize::MAX => "unlimited".into(),
         bytes => bytes.to_string(),
     }
@@ -403,7 +403,7 @@ pub(crate) fn limit_memory_by_default() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         if MEMORY_CAP.get().is_none() && memory_limit() == usize::MAX {
-            set_memory_limit(compute_memory_share(SHARE));
+            set_memory_limit(compute_memory_share(MEMORY_PERCENT));
         }
     });
 }

@@ -14,6 +14,7 @@ pub use crate::array::extent::{trim_extent, trim_nulls, trim_offsets};
 pub use crate::array::nearest_doubles::{rounds_twice, to_nearest_doubles};
 pub use crate::array::nested_types::holds_type;
 pub use crate::array::nulls::{find_true_bits, replace_validity};
+pub use crate::array::record_batch::build_record_batch;
 #[cfg(feature = "sql")]
 pub use crate::index::index_parser::find_item_positions;
 #[cfg(feature = "sql")]

@@ -4,15 +4,16 @@ use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 
 /// Maximum number of threads that a command starts.
-pub(super) const THREADS: usize = 1024;
+pub(super) const MAX_THREADS: usize = 1024;
 /// Maximum of `--batch` (items), `--bucket` (batches per pool) and `--block` (labels at a time).
-pub(super) const BATCH: usize = 1 << 24;
-pub(super) const LENGTH: usize = 1 << 31;
+pub(super) const MAX_BATCH: usize = 1 << 24;
+/// Maximum of `--len` (measurements or events of an item) and `--per-event` (measurements).
+pub(super) const MAX_LENGTH: usize = 1 << 31;
 /// Maximum number of patients that `serrate generate` writes. Each takes some kilobytes on disk, so
 /// more patients would take terabytes.
-pub(super) const PATIENTS: u64 = 1_000_000_000;
+pub(super) const MAX_PATIENTS: u64 = 1_000_000_000;
 /// Maximum number of files that `serrate generate` writes to a folder.
-pub(super) const SHARDS: u64 = 100_000;
+pub(super) const MAX_SHARDS: u64 = 100_000;
 
 /// Returns a parser that refuses numbers above `limit`. Most limits are larger than any machine can
 /// use, so that they refuse only typing errors.
@@ -78,5 +79,10 @@ impl OutputFormat {
             "md" | "markdown" => Self::Markdown,
             _ => return None,
         })
+    }
+
+    /// Whether results are for people to read, on a terminal: `table` and `line`.
+    pub(super) fn is_human_readable(self) -> bool {
+        matches!(self, Self::Table | Self::Line)
     }
 }

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-use super::arguments::{BATCH, LENGTH, THREADS, parse_up_to, parse_value};
+use super::arguments::{MAX_BATCH, MAX_LENGTH, MAX_THREADS, parse_up_to, parse_value};
 use super::command_failure::{Failure, Outcome};
 use super::files::check_name;
 use super::interrupt;
-use super::output::{format_rounded, group_digits, print_line};
+use super::output::{format_count, format_rounded, group_digits, print_line};
 use super::progress::Progress;
 use crate::access;
 use crate::dense::PaddingSide;
@@ -46,10 +46,10 @@ pub(super) struct BatchesArgs {
     #[arg(short, long, value_name = "DIR|-")]
     pub(super) output: PathBuf,
     /// Number of items per batch.
-    #[arg(long, value_name = "N", value_parser = parse_up_to(BATCH))]
+    #[arg(long, value_name = "N", value_parser = parse_up_to(MAX_BATCH))]
     batch: usize,
     /// Largest number of measurements (or events) per item.
-    #[arg(long, value_name = "N", value_parser = parse_up_to(LENGTH))]
+    #[arg(long, value_name = "N", value_parser = parse_up_to(MAX_LENGTH))]
     len: usize,
     /// File or folder of labels; each item is the history of a subject up to the time of one label,
     /// inclusive.
@@ -77,7 +77,7 @@ pub(super) struct BatchesArgs {
     #[arg(long = "static", value_name = "STATIC", default_value = "include", value_parser = parse_value::<StaticsMode>)]
     statics: StaticsMode,
     /// Largest number of measurements per event, with --unit event.
-    #[arg(long, value_name = "N", value_parser = parse_up_to(LENGTH))]
+    #[arg(long, value_name = "N", value_parser = parse_up_to(MAX_LENGTH))]
     per_event: Option<usize>,
     /// Side on which sequences are padded.
     #[arg(long, value_name = "left|right", default_value = "right", value_parser = parse_value::<PaddingSide>)]
@@ -99,7 +99,7 @@ pub(super) struct BatchesArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// Put items of similar length into one batch, within pools of this many consecutive batches.
-    #[arg(long, value_name = "BATCHES", value_parser = parse_up_to(BATCH))]
+    #[arg(long, value_name = "BATCHES", value_parser = parse_up_to(MAX_BATCH))]
     bucket: Option<usize>,
     /// Drop the last items if they do not fill a batch.
     #[arg(long)]
@@ -108,7 +108,7 @@ pub(super) struct BatchesArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     epochs: u64,
     /// Number of threads that make batches [default: the number of cores].
-    #[arg(long, value_name = "N", value_parser = parse_up_to(THREADS))]
+    #[arg(long, value_name = "N", value_parser = parse_up_to(MAX_THREADS))]
     threads: Option<usize>,
     /// Replace an existing folder of batches.
     #[arg(long, alias = "force")]
@@ -327,17 +327,15 @@ pub(super) fn describe_unknown(count: usize, split: Option<&str>) -> String {
 }
 
 fn summarize_epoch(stats: &EpochStats, output: &Path) -> String {
-    let batches = if stats.batches == 1 { "batch" } else { "batches" };
-    let items = if stats.items == 1 { "item" } else { "items" };
     let padding = (1.0 - stats.occupied_share()) * 100.0;
     let place = match output.as_os_str() == "-" {
         true => "standard output".to_owned(),
         false => output.display().to_string(),
     };
     format!(
-        "wrote {} {batches} of {} {items} ({}, {padding:.0} % of it padding) to {place}",
-        group_digits(stats.batches),
-        group_digits(stats.items),
+        "wrote {} of {} ({}, {padding:.0} % of it padding) to {place}",
+        format_count(stats.batches, "batch", "batches"),
+        format_count(stats.items, "item", "items"),
         format_rounded(u128::from(stats.bytes))
     )
 }

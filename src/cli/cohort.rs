@@ -36,11 +36,11 @@ subject_id, prediction_time (the index_timestamp of a window) and boolean_value
 and the counts of all windows; docs/guide/cohorts.md describes both.";
 
 /// Number of subjects that a thread searches at a time.
-const BLOCK: usize = 256;
+const BLOCK_SUBJECTS: usize = 256;
 /// Maximum number of shards in memory at a time.
-const SHARDS: usize = 8;
+const MAX_LOADED_SHARDS: usize = 8;
 /// Maximum width of a line of the printed table of criteria, in characters.
-const LINE: usize = 80;
+const MAX_LINE_WIDTH: usize = 80;
 
 /// Arguments of `serrate cohort`.
 #[derive(Args, Debug)]
@@ -139,7 +139,7 @@ fn search_shards(
     let mut attrition = Attrition::new(&cohort.criteria);
     let mut labels = Vec::new();
     let shards: Vec<usize> = (0..cohort.folder.num_shards()).collect();
-    for some in shards.chunks(rayon::current_num_threads().clamp(1, SHARDS)) {
+    for some in shards.chunks(rayon::current_num_threads().clamp(1, MAX_LOADED_SHARDS)) {
         interrupt::check_interrupt()?;
         let found = some
             .par_iter()
@@ -161,11 +161,11 @@ fn search_shard(
 ) -> crate::Result<(Attrition, CohortRows)> {
     let shard = cohort.read(shard, false)?;
     let subjects = shard.num_subjects();
-    let blocks: Vec<usize> = (0..subjects).step_by(BLOCK).collect();
+    let blocks: Vec<usize> = (0..subjects).step_by(BLOCK_SUBJECTS).collect();
     let found = blocks
         .into_par_iter()
         .map(|first| {
-            let block = first..(first + BLOCK).min(subjects);
+            let block = first..(first + BLOCK_SUBJECTS).min(subjects);
             cohort.search_subjects(&shard, block, columns)
         })
         .collect::<crate::Result<Vec<_>>>()?;
@@ -284,7 +284,7 @@ fn print_attrition(attrition: &Attrition) -> Outcome {
     }
     let width = |c: usize| lines.iter().map(|l| l[c].chars().count()).max().unwrap_or(0);
     let (subjects, realizations) = (width(2), width(3));
-    let texts = LINE.saturating_sub(subjects + realizations + 6);
+    let texts = MAX_LINE_WIDTH.saturating_sub(subjects + realizations + 6);
     let name = width(0).min(texts / 2);
     let rule = width(1).min(texts - name);
     for [own_name, own_rule, own_subjects, own_realizations] in &lines {

@@ -13,7 +13,7 @@ use super::files::{
     SinkOptions, check_absent, check_name, describe_losses, describe_times, find_format,
 };
 use super::interrupt;
-use super::output::{group_digits, print_line};
+use super::output::{format_count, group_digits, print_line};
 use super::progress::Progress;
 use super::tensorize::{self, TensorizeArgs};
 use crate::access;
@@ -382,12 +382,11 @@ fn check_vocabulary(
 /// Prints a report such as `wrote 12 rows to OUTPUT`. If `output` is a folder, `files` is the
 /// number of its files, and the report is `wrote 12 rows to 3 files in OUTPUT`.
 pub(super) fn print_written_rows(rows: u64, output: &Path, files: Option<usize>) -> Outcome {
-    let noun = if rows == 1 { "row" } else { "rows" };
-    let (rows, output) = (group_digits(rows), output.display());
+    let (rows, output) = (format_count(rows, "row", "rows"), output.display());
     match files {
-        None => print_line(&format!("wrote {rows} {noun} to {output}")),
-        Some(1) => print_line(&format!("wrote {rows} {noun} to 1 file in {output}")),
-        Some(files) => print_line(&format!("wrote {rows} {noun} to {files} files in {output}")),
+        None => print_line(&format!("wrote {rows} to {output}")),
+        Some(1) => print_line(&format!("wrote {rows} to 1 file in {output}")),
+        Some(files) => print_line(&format!("wrote {rows} to {files} files in {output}")),
     }
 }
 

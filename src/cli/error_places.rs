@@ -8,6 +8,7 @@ use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Toke
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::files::is_meds_root;
+use super::output::cut_to_width;
 use super::script::{ScriptStatement, TokenError};
 use crate::access;
 use crate::io::meds_torch::TensorizedCohort;
@@ -17,7 +18,7 @@ use crate::sql::hide_credentials;
 
 /// Maximum width at which an error message shows a line of the script, if the width of the terminal
 /// is unknown.
-const WIDTH: usize = 76;
+const DEFAULT_WIDTH: usize = 76;
 /// Lower limit of the maximum width at which a message shows a line, even if the terminal is
 /// narrower.
 const LEAST_WIDTH: usize = 20;
@@ -38,7 +39,7 @@ pub(super) struct ScriptErrors<'a> {
 /// Returns the maximum width at which a message shows a line of a script. `columns` is the width of
 /// the terminal, if known.
 pub(super) fn choose_width(columns: Option<usize>) -> usize {
-    columns.map_or(WIDTH, |columns| columns.saturating_sub(MARGIN).max(LEAST_WIDTH))
+    columns.map_or(DEFAULT_WIDTH, |columns| columns.saturating_sub(MARGIN).max(LEAST_WIDTH))
 }
 
 impl ScriptErrors<'_> {
@@ -164,20 +165,7 @@ fn cut_around(before: &str, after: &str, width: usize) -> (String, String) {
         false => before.to_owned(),
     };
     let room = width.saturating_sub(before.width());
-    let after = match after.width() > room {
-        true => format!("{}…", take_first_columns(after, room.saturating_sub(1))),
-        false => after.to_owned(),
-    };
-    (before, after)
-}
-
-fn take_first_columns(text: &str, width: usize) -> String {
-    let mut used = 0;
-    let fits = |c: &char| {
-        used += c.width().unwrap_or(0);
-        used <= width
-    };
-    text.chars().take_while(fits).collect()
+    (before, cut_to_width(after.to_owned(), room))
 }
 
 fn take_last_columns(text: &str, width: usize) -> String {
@@ -524,7 +512,7 @@ mod tests {
     use crate::cli::script::split_statements;
 
     fn describe_error(name: &str, text: &str, message: &str) -> String {
-        let script = ScriptErrors { name, text, dialect: Dialect::DuckDB, width: WIDTH };
+        let script = ScriptErrors { name, text, dialect: Dialect::DuckDB, width: DEFAULT_WIDTH };
         let parts = split_statements(text, &Dialect::DuckDB).unwrap();
         script.format_statement_error(parts.statements.last().unwrap(), message)
     }
@@ -654,7 +642,7 @@ mod tests {
         assert_eq!(parts, (format!("…{}", "a".repeat(17)), "bc".to_owned()));
         let parts = cut_around(&"a".repeat(30), &"b".repeat(30), 20);
         assert_eq!(parts, (format!("…{}", "a".repeat(9)), format!("{}…", "b".repeat(9))));
-        assert_eq!((choose_width(None), choose_width(Some(200))), (WIDTH, 196));
+        assert_eq!((choose_width(None), choose_width(Some(200))), (DEFAULT_WIDTH, 196));
         let said = describe_error("", "SELECT '血圧', foo", "No field named foo.");
         assert!(said.ends_with(&format!("\n{}^", " ".repeat(17))), "{said}");
     }

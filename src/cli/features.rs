@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use rayon::prelude::*;
 
-use super::arguments::{BATCH, parse_up_to, parse_value};
+use super::arguments::{MAX_BATCH, parse_up_to, parse_value};
 use super::batches::{describe_tasks, describe_unknown};
 use super::command_failure::{Failure, Outcome};
 use super::files::{FEATURE_FILES, FileFormat, NewFolders, OutputFile, SinkOptions, check_name};
@@ -89,7 +89,7 @@ pub(super) struct FeaturesArgs {
     #[arg(long, value_name = "FORM", default_value = "columns", value_parser = parse_value::<FeatureForm>)]
     form: FeatureForm,
     /// Number of labels whose features a thread computes at a time.
-    #[arg(long, value_name = "N", default_value_t = 256, value_parser = parse_up_to(BATCH))]
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = parse_up_to(MAX_BATCH))]
     block: usize,
     /// Replace existing files.
     #[arg(long, alias = "force")]

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::arguments::{PATIENTS, SHARDS};
+use super::arguments::{MAX_PATIENTS, MAX_SHARDS};
 use super::command_failure::{Failure, Outcome};
 use super::convert_files::{StagedOutput, list_formats, names_folder, print_written_rows};
 use super::files::{FileFormat, NewFolders, OutputFile, SinkOptions, check_absent, describe_times};
 use super::interrupt;
-use super::output::{group_digits, print_line};
+use super::output::{format_count, print_line};
 use super::progress::Progress;
 use crate::access;
 use crate::generate::{MedsWriteOptions, SyntheticPatients};
@@ -32,7 +32,7 @@ and the number of shards.";
 #[command(after_help = EXAMPLES)]
 pub(super) struct GenerateArgs {
     /// Number of patients.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=PATIENTS))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=MAX_PATIENTS))]
     patients: u64,
     /// Seed; different seeds give different patients [default: 0].
     #[arg(long, value_name = "S", default_value_t = 0, hide_default_value = true)]
@@ -44,7 +44,7 @@ pub(super) struct GenerateArgs {
     #[arg(long, value_name = "FORMAT", value_parser = list_formats(FileFormat::MedsTorchData))]
     to: Option<FileFormat>,
     /// Number of files in a folder (approximate for MEDS, which has splits).
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..=SHARDS))]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..=MAX_SHARDS))]
     shards: Option<u64>,
     /// Replace existing files.
     #[arg(long, alias = "force")]
@@ -162,10 +162,6 @@ fn write_meds(args: &GenerateArgs) -> Outcome {
     let done = |patients| progress.set_position(patients);
     SyntheticPatients::new(args.seed, args.patients)?.write_meds(&args.output, &options, done)?;
     progress.finish();
-    let noun = if args.patients == 1 { "patient" } else { "patients" };
-    print_line(&format!(
-        "wrote {} {noun} to {}",
-        group_digits(args.patients),
-        args.output.display()
-    ))
+    let patients = format_count(args.patients, "patient", "patients");
+    print_line(&format!("wrote {patients} to {}", args.output.display()))
 }

@@ -19,18 +19,21 @@ use serrate_core::internal::remove_temporaries;
 
 use super::command_failure::{Failure, Outcome};
 
-static PRESSED: AtomicBool = AtomicBool::new(false);
+/// Set by Ctrl-C and SIGTERM, until [`clear_interrupt`].
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 /// Set by SIGTERM. The process then ends with exit code 143, even in the shell, where Ctrl-C only
 /// cancels the statement.
 static TERMINATED: AtomicBool = AtomicBool::new(false);
 /// True while standard input is read. The read cannot be cancelled, so SIGTERM then exits the
 /// process at once.
-static READING: AtomicBool = AtomicBool::new(false);
-static NOTIFY: LazyLock<Notify> = LazyLock::new(Notify::new);
+static READING_STDIN: AtomicBool = AtomicBool::new(false);
+/// Wakes the futures that [`run_or_cancel`] runs when [`INTERRUPTED`] is set.
+static INTERRUPT_NOTICE: LazyLock<Notify> = LazyLock::new(Notify::new);
 
 /// Set while the interactive shell runs: Ctrl-C then cancels the statement, not the process.
-static SHELL: AtomicBool = AtomicBool::new(false);
+static IN_SHELL: AtomicBool = AtomicBool::new(false);
 
+/// The session whose temporary files [`remove_leftovers`] removes; see [`watch_session`].
 static SESSION: OnceLock<SessionContext> = OnceLock::new();
 
 /// Milliseconds from an interrupt to the forced exit of the process. In this time, running work
@@ -39,7 +42,8 @@ static SESSION: OnceLock<SessionContext> = OnceLock::new();
 static GRACE: AtomicU64 = AtomicU64::new(800);
 
 /// Maximum time to wait for the tasks of an interrupted statement. Most tasks end at once.
-const SOON: Duration = Duration::from_millis(600);
+const TASK_END_LIMIT: Duration = Duration::from_millis(600);
+
 /// Number of running tasks that statements have started.
 static TASKS: AtomicUsize = AtomicUsize::new(0);
 
@@ -71,7 +75,7 @@ async fn handle_signals() {
             let Ok(mut terminate) = signal(SignalKind::terminate()) else { return };
             while terminate.recv().await.is_some() {
                 TERMINATED.store(true, Ordering::SeqCst);
-                if READING.load(Ordering::SeqCst) {
+                if READING_STDIN.load(Ordering::SeqCst) {
                     exit_now();
                 }
                 request_stop();
@@ -87,11 +91,11 @@ async fn handle_signals() {
 /// after [`GRACE`], the process ends as well, except after Ctrl-C in the shell, where the tables in
 /// memory would be lost.
 fn request_stop() {
-    if PRESSED.swap(true, Ordering::SeqCst) {
+    if INTERRUPTED.swap(true, Ordering::SeqCst) {
         exit_now();
     }
-    NOTIFY.notify_waiters();
-    if is_terminated() || !SHELL.load(Ordering::SeqCst) {
+    INTERRUPT_NOTICE.notify_waiters();
+    if is_terminated() || !IN_SHELL.load(Ordering::SeqCst) {
         std::thread::spawn(|| {
             std::thread::sleep(Duration::from_millis(GRACE.load(Ordering::SeqCst)));
             exit_now();
@@ -132,7 +136,7 @@ pub(super) async fn wait_for_interrupt() {
 }
 
 pub(super) fn enter_shell() {
-    SHELL.store(true, Ordering::SeqCst);
+    IN_SHELL.store(true, Ordering::SeqCst);
 }
 
 pub(super) fn exit_code() -> u8 {
@@ -146,21 +150,21 @@ pub(super) fn is_terminated() -> bool {
 /// Clears an earlier Ctrl-C, so that the shell accepts the next statement after a cancelled query.
 /// An earlier SIGTERM stays set, because it ends the shell.
 pub(super) fn clear_interrupt() {
-    PRESSED.store(is_terminated(), Ordering::SeqCst);
+    INTERRUPTED.store(is_terminated(), Ordering::SeqCst);
 }
 
 /// Calls `read`, which reads standard input. SIGTERM ends the process at once during the call.
 pub(super) fn read_stdin<T>(read: impl FnOnce() -> T) -> T {
-    READING.store(true, Ordering::SeqCst);
+    READING_STDIN.store(true, Ordering::SeqCst);
     let result = read();
-    READING.store(false, Ordering::SeqCst);
+    READING_STDIN.store(false, Ordering::SeqCst);
     result
 }
 
 /// Returns an error if there was an interrupt. Loops over blocking work call this function in each
 /// pass, because an interrupt cannot cancel such work.
 pub(super) fn check_interrupt() -> Outcome {
-    match PRESSED.load(Ordering::SeqCst) {
+    match INTERRUPTED.load(Ordering::SeqCst) {
         true => Err(Failure::Interrupted),
         false => Ok(()),
     }
@@ -168,15 +172,15 @@ pub(super) fn check_interrupt() -> Outcome {
 
 /// Runs a future until it completes. An interrupt drops the future and returns an error.
 pub(super) async fn run_or_cancel<T>(work: impl Future<Output = Outcome<T>>) -> Outcome<T> {
-    let pressed = NOTIFY.notified();
-    tokio::pin!(pressed);
+    let interrupted = INTERRUPT_NOTICE.notified();
+    tokio::pin!(interrupted);
     // Registers for the signal before `check_interrupt` reads the flag, so that no signal in
     // between is lost.
-    pressed.as_mut().enable();
+    interrupted.as_mut().enable();
     check_interrupt()?;
     tokio::select! {
         result = work => result,
-        () = pressed => Err(Failure::Interrupted),
+        () = interrupted => Err(Failure::Interrupted),
     }
 }
 
@@ -265,10 +269,10 @@ pub(super) fn stream_on_worker(mut input: SendableRecordBatchStream) -> Sendable
 }
 
 /// Waits until all tasks of an interrupted statement have ended, so that their temporary files are
-/// removed, and until its uploads are aborted. Waits for [`SOON`] at most.
+/// removed, and until its uploads are aborted. Waits for [`TASK_END_LIMIT`] at most.
 pub(super) async fn wait_for_tasks() {
     let start = Instant::now();
-    while (TASKS.load(Ordering::SeqCst) > 0 || has_aborts()) && start.elapsed() < SOON {
+    while (TASKS.load(Ordering::SeqCst) > 0 || has_aborts()) && start.elapsed() < TASK_END_LIMIT {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }

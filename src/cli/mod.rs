@@ -37,7 +37,8 @@ mod tensorize;
 #[cfg(feature = "cluster")]
 mod worker_command;
 
-use std::io::{IsTerminal, Read};
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -182,28 +183,33 @@ async fn run_file_command(command: Command) -> Outcome {
     })?
 }
 
-async fn run_queries(args: QueryArgs) -> Outcome {
-    let piped = !std::io::stdin().is_terminal();
-    let nothing_asked = args.files.is_empty() && args.commands.is_empty();
-    if let [file, ..] = args.files.as_slice()
-        && let Some(name) = file.to_str().filter(|name| command_line::is_command(name))
-        && !access::is_file(file)
-    {
+/// Returns an error that says what to write if the first script does not exist and has the name of
+/// a command, which the parser of arguments takes for a script if an option precedes it, or the
+/// name `help`.
+fn refuse_command_names(scripts: &[PathBuf]) -> Outcome {
+    let [script, more @ ..] = scripts else { return Ok(()) };
+    let Some(name) = script.to_str() else { return Ok(()) };
+    let is_command = command_line::is_command(name);
+    if !(is_command || name == "help") || access::is_file(script) {
+        return Ok(());
+    }
+    if is_command {
         return Err(Failure::from_usage(format!(
             "the command {name} follows options, but must be the first argument; write serrate {name} .. --root DIR, or ./{name} to run a script of this name"
         )));
     }
-    if let [file, more @ ..] = args.files.as_slice()
-        && file.as_os_str() == "help"
-        && !access::is_file(file)
-    {
-        let command = more.first().and_then(|name| name.to_str());
-        let command = command.filter(|name| command_line::is_command(name));
-        return Err(Failure::from_usage(match command {
-            Some(name) => format!("there is no file help; write serrate {name} --help"),
-            None => "there is no file help; write serrate --help".to_owned(),
-        }));
-    }
+    let command = more.first().and_then(|name| name.to_str());
+    let command = command.filter(|name| command_line::is_command(name));
+    Err(Failure::from_usage(match command {
+        Some(name) => format!("there is no file help; write serrate {name} --help"),
+        None => "there is no file help; write serrate --help".to_owned(),
+    }))
+}
+
+async fn run_queries(args: QueryArgs) -> Outcome {
+    let is_piped = !std::io::stdin().is_terminal();
+    let has_statements = !args.files.is_empty() || !args.commands.is_empty();
+    refuse_command_names(&args.files)?;
     let mut runner = StatementRunner::try_new(&args)?;
     for file in &args.files {
         runner.run_file(file).await?;
@@ -212,17 +218,11 @@ async fn run_queries(args: QueryArgs) -> Outcome {
         let name = if args.commands.len() == 1 { "-c".into() } else { format!("-c #{}", i + 1) };
         runner.run_script(&name, sql).await?;
     }
-    if args.interactive || (nothing_asked && !piped) {
+    if args.interactive || (!has_statements && !is_piped) {
         return shell::run(runner).await;
     }
-    if nothing_asked {
-        let mut sql = String::new();
-        interrupt::read_stdin(|| std::io::stdin().read_to_string(&mut sql)).map_err(|e| {
-            Failure::from_message(format!(
-                "cannot read standard input; pass UTF-8 text, or the name of a file: {e}"
-            ))
-        })?;
-        runner.run_script("standard input", &sql).await?;
+    if !has_statements {
+        runner.run_file(Path::new("-")).await?;
     }
     runner.finish()
 }

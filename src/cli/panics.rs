@@ -1,24 +1,24 @@
-//! Converts a panic to the error of one statement, so that the shell can go on.
+//! Converts a panic to the error of one statement, so that the shell continues.
 
 use std::any::Any;
 use std::sync::Mutex;
 
-use serrate_core::internal::lock_mutex;
+use serrate_core::internal::{find_panic_text, lock_mutex};
 
 use super::command_failure::Failure;
-use serrate_core::internal::find_panic_text;
 
+/// Location of the last panic, until [`to_failure`] takes it.
 static PLACE: Mutex<Option<String>> = Mutex::new(None);
 
 /// Installs a hook that stores the location of a panic in [`PLACE`]. The hook prints the panic only
 /// if `RUST_BACKTRACE` is set.
 pub(super) fn install_hook() {
     let print = std::panic::take_hook();
-    let loud = std::env::var_os("RUST_BACKTRACE").is_some_and(|v| v != "0");
+    let prints_panics = std::env::var_os("RUST_BACKTRACE").is_some_and(|v| v != "0");
     std::panic::set_hook(Box::new(move |info| {
         let place = info.location().map(ToString::to_string);
         *lock_mutex(&PLACE) = place;
-        if loud {
+        if prints_panics {
             print(info);
         }
     }));

@@ -15,8 +15,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::output::format_rounded;
-use super::output::group_digits;
+use super::output::{format_count, format_rounded};
 
 /// Time after which the progress of work is shown. Work that takes less time shows no progress.
 const DELAY: Duration = Duration::from_secs(1);
@@ -215,8 +214,7 @@ impl SourceCounts {
 
 impl std::fmt::Display for SourceCounts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let rows = if self.rows == 1 { "row" } else { "rows" };
-        write!(f, "{} {rows}", group_digits(self.rows))?;
+        write!(f, "{}", format_count(self.rows, "row", "rows"))?;
         match self.bytes {
             0 => Ok(()),
             bytes => write!(f, ", {}", format_rounded(bytes.into())),

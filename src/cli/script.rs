@@ -1,7 +1,7 @@
 //! Splits SQL text into statements with their positions.
 
 use datafusion::common::config::Dialect;
-use datafusion::sql::sqlparser::tokenizer::{Location, Token, Tokenizer, Whitespace};
+use datafusion::sql::sqlparser::tokenizer::{Location, Span, Token, Tokenizer, Whitespace};
 
 use crate::sql::find_parser_dialect;
 
@@ -30,8 +30,8 @@ impl ScriptStatement {
     /// Returns the statement on one line, truncated to `width` characters.
     pub(super) fn to_summary(&self, width: usize) -> String {
         let mut words = String::new();
-        for word in self.text.lines().filter(|l| !l.trim_start().starts_with("--")) {
-            for word in word.split_whitespace() {
+        for line in self.text.lines().filter(|line| !line.trim_start().starts_with("--")) {
+            for word in line.split_whitespace() {
                 if !words.is_empty() {
                     words.push(' ');
                 }
@@ -68,43 +68,16 @@ pub(super) fn split_statements(sql: &str, dialect: &Dialect) -> Result<Script, T
     let tokens = Tokenizer::new(dialect.as_ref(), sql).tokenize_with_location().map_err(|e| {
         TokenError { message: e.message, line: e.location.line, column: e.location.column }
     })?;
-    let lines = LineStarts::new(sql);
-    let mut statements = Vec::new();
-    // Start of the first token and end of the last token of the current statement; `None` before
-    // its first token.
-    let mut open: Option<(Location, Location)> = None;
-    // The lines of a `--` comment, which may become the title of the next statement, and the number
-    // of the last of these lines.
-    let mut title: (Vec<String>, u64) = (Vec::new(), 0);
-    // Line of the last token so far: a comment on the same line describes the statement of this
-    // token, not the next statement.
-    let mut last_line = 0;
-    let mut close = |open: &mut Option<(Location, Location)>, title: &mut Vec<String>| {
-        let title = std::mem::take(title);
-        if let Some((at, end)) = open.take() {
-            let (start, end) = (lines.find_offset(at), lines.find_offset(end));
-            let text = sql.get(start..end).unwrap_or_default().to_owned();
-            statements.push(ScriptStatement { text, line: at.line, column: at.column, title });
-        }
-    };
+    let mut splitter = StatementSplitter::new(sql);
     for token in tokens {
         match token.token {
             Token::EOF => {}
             Token::SemiColon => {
-                last_line = token.span.start.line;
-                close(&mut open, &mut title.0);
+                splitter.last_line = token.span.start.line;
+                splitter.end_statement();
             }
             Token::Whitespace(Whitespace::SingleLineComment { comment, .. }) => {
-                let line = token.span.start.line;
-                if open.is_none() && line != last_line {
-                    // If a blank line separates this comment line from the comment lines above, the
-                    // lines above are not part of the title.
-                    if line > title.1 + 1 {
-                        title.0.clear();
-                    }
-                    title.0.push(comment.trim().to_owned());
-                    title.1 = line;
-                }
+                splitter.add_comment(&comment, token.span.start.line);
             }
             Token::Whitespace(
                 Whitespace::Space
@@ -112,26 +85,79 @@ pub(super) fn split_statements(sql: &str, dialect: &Dialect) -> Result<Script, T
                 | Whitespace::Tab
                 | Whitespace::MultiLineComment(_),
             ) => {}
-            _ => {
-                last_line = token.span.end.line;
-                // Stores lines and columns, not byte offsets: to convert a position, `find_offset`
-                // reads a whole line, so only the start and the end of a statement are converted.
-                let end = token.span.end;
-                open = Some(match open {
-                    None => {
-                        if token.span.start.line > title.1 + 1 {
-                            title.0.clear();
-                        }
-                        (token.span.start, end)
-                    }
-                    Some((at, _)) => (at, end),
-                });
+            _ => splitter.add_token(token.span),
+        }
+    }
+    let complete = splitter.current.is_none();
+    splitter.end_statement();
+    Ok(Script { statements: splitter.statements, complete })
+}
+
+/// Collects the statements of a script from its tokens.
+struct StatementSplitter<'a> {
+    lines: LineStarts<'a>,
+    statements: Vec<ScriptStatement>,
+    /// Start of the first token and end of the last token of the current statement; `None` before
+    /// its first token. These are lines and columns, not byte offsets: to convert a position,
+    /// `find_offset` reads a whole line, so only the start and the end of a statement are
+    /// converted.
+    current: Option<(Location, Location)>,
+    /// The lines of a `--` comment, which may become the title of the next statement.
+    title: Vec<String>,
+    /// The number of the last line in `title`.
+    title_end: u64,
+    /// Line of the last token so far: a comment on the same line describes the statement of this
+    /// token, not the next statement.
+    last_line: u64,
+}
+
+impl<'a> StatementSplitter<'a> {
+    fn new(text: &'a str) -> Self {
+        Self {
+            lines: LineStarts::new(text),
+            statements: Vec::new(),
+            current: None,
+            title: Vec::new(),
+            title_end: 0,
+            last_line: 0,
+        }
+    }
+
+    fn add_token(&mut self, span: Span) {
+        self.last_line = span.end.line;
+        match &mut self.current {
+            Some((_, end)) => *end = span.end,
+            None => {
+                self.current = Some((span.start, span.end));
+                self.drop_distant_title(span.start.line);
             }
         }
     }
-    let complete = open.is_none();
-    close(&mut open, &mut title.0);
-    Ok(Script { statements, complete })
+
+    fn add_comment(&mut self, comment: &str, line: u64) {
+        if self.current.is_none() && line != self.last_line {
+            self.drop_distant_title(line);
+            self.title.push(comment.trim().to_owned());
+            self.title_end = line;
+        }
+    }
+
+    /// Drops the title if a blank line separates it from `line`.
+    fn drop_distant_title(&mut self, line: u64) {
+        if line > self.title_end + 1 {
+            self.title.clear();
+        }
+    }
+
+    /// Adds the current statement, if it has a token, with the title above it.
+    fn end_statement(&mut self) {
+        let title = std::mem::take(&mut self.title);
+        if let Some((at, end)) = self.current.take() {
+            let (start, end) = (self.lines.find_offset(at), self.lines.find_offset(end));
+            let text = self.lines.text.get(start..end).unwrap_or_default().to_owned();
+            self.statements.push(ScriptStatement { text, line: at.line, column: at.column, title });
+        }
+    }
 }
 
 /// Start offset of each line, to convert the tokenizer's lines and columns to byte offsets.

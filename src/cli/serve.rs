@@ -20,7 +20,7 @@ use crate::serve::{AttachSession, ServeConfig, TlsIdentity, serve_clients};
 use crate::sql::{quote_name, quote_text};
 
 /// Maximum value of `--max-queries` and `--max-sessions`.
-const MOST: usize = 1 << 16;
+const MAX_LIMIT: usize = 1 << 16;
 /// Smallest and largest value of `--max-message`. A protocol buffer must be smaller than 2 GiB.
 const MESSAGES: std::ops::RangeInclusive<u64> = (4 << 20)..=((2 << 30) - 1);
 
@@ -47,14 +47,14 @@ pub(super) struct ServeArgs {
     #[arg(long, value_name = "FILE.sql")]
     init: Vec<PathBuf>,
     /// Maximum number of running queries; the others wait [default: number of cores, at least 4].
-    #[arg(long, value_name = "N", value_parser = parse_up_to(MOST))]
+    #[arg(long, value_name = "N", value_parser = parse_up_to(MAX_LIMIT))]
     max_queries: Option<usize>,
     /// Seconds that a query waits for its turn.
     #[arg(long, value_name = "SECONDS", default_value_t = 60,
           value_parser = clap::value_parser!(u64).range(..=86_400))]
     queue_timeout: u64,
     /// Maximum number of open sessions.
-    #[arg(long, value_name = "N", default_value_t = 256, value_parser = parse_up_to(MOST))]
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = parse_up_to(MAX_LIMIT))]
     max_sessions: usize,
     /// Seconds after which an unused session or an unread result ends.
     #[arg(long, value_name = "SECONDS", default_value_t = 1800,

@@ -22,7 +22,7 @@ use super::error_places::{ScriptErrors, choose_width};
 use super::files::FileFormat;
 use super::interrupt;
 use super::output::{
-    self, OutputTarget, ResultWriter, TableStyle, find_terminal_width, group_digits,
+    self, OutputTarget, ResultWriter, TableStyle, choose_plural, find_terminal_width, format_count,
 };
 use super::panics;
 use super::progress::QueryProgress;
@@ -35,7 +35,7 @@ use crate::sql::{convert_internal_error, sum_counts, to_local_path};
 pub(super) struct StatementRunner {
     context: SessionContext,
     format: OutputFormat,
-    look: TableStyle,
+    style: TableStyle,
     timing: bool,
     target: OutputTarget,
     /// Path of the output file, or `None` for standard output.
@@ -98,7 +98,7 @@ impl StatementRunner {
             context,
             format: args.format.or(by_name).unwrap_or(OutputFormat::Table),
             format_is_chosen: args.format.is_some(),
-            look: TableStyle::new(&args.table),
+            style: TableStyle::new(&args.table),
             timing: args.timing,
             target,
             path: args.output.clone(),
@@ -116,8 +116,9 @@ impl StatementRunner {
         &self.context
     }
 
-    pub(super) fn timing_mut(&mut self) -> &mut bool {
-        &mut self.timing
+    /// Sets whether the time that each statement takes is printed to stderr.
+    pub(super) fn set_timing(&mut self, is_on: bool) {
+        self.timing = is_on;
     }
 
     pub(super) fn format(&self) -> OutputFormat {
@@ -145,7 +146,7 @@ impl StatementRunner {
     }
 
     pub(super) fn table_style(&mut self) -> &mut TableStyle {
-        &mut self.look
+        &mut self.style
     }
 
     /// Completes the current output file, if it has results, and sends later results to the file
@@ -259,13 +260,17 @@ impl StatementRunner {
         Ok(())
     }
 
+    /// Whether results are printed to standard output in a human-readable format.
+    fn prints_human_readable(&self) -> bool {
+        self.format.is_human_readable() && !self.target.has_file()
+    }
+
     /// Prints the comment above the statement as a heading, if results are tables on standard
     /// output. Called before the first output of the statement. Returns whether it printed a
     /// heading. Does not flush the heading, because a progress bar may be on the screen.
     fn print_title(&mut self) -> Outcome<bool> {
         let title = std::mem::take(&mut self.title);
-        let titled = matches!(self.format, OutputFormat::Table | OutputFormat::Line);
-        if !titled || self.target.has_file() || title.is_empty() {
+        if !self.prints_human_readable() || title.is_empty() {
             return Ok(false);
         }
         if self.printed {
@@ -293,7 +298,7 @@ impl StatementRunner {
         let sql = statement.pad_to_position();
         let first = statement.text.split_whitespace().next();
         let shows = first.is_some_and(|word| word.eq_ignore_ascii_case("show"));
-        self.look.set_first_whole(shows);
+        self.style.set_first_whole(shows);
         // A panic ends the statement but not the shell with its tables.
         let execute = AssertUnwindSafe(self.execute_statement(&context, &sql)).catch_unwind();
         let result = interrupt::run_or_cancel(async { Ok(execute.await) }).await;
@@ -322,7 +327,7 @@ impl StatementRunner {
             return Ok(());
         };
         let stream = interrupt::stream_on_worker(started.stream);
-        let shown = self.show_results(stream, started.done, started.explains, &mut progress).await;
+        let shown = self.show_results(stream, started.kind, &mut progress).await;
         self.print_worker_notes();
         shown?;
         note_labels(&started.plan);
@@ -338,24 +343,32 @@ impl StatementRunner {
         }
     }
 
-    /// Runs a statement and shows its result. For a statement that writes, `done` has the words of
-    /// a report: `wrote` and ` to x.parquet` become `wrote 12 rows to x.parquet`. For EXPLAIN,
-    /// `explains` is true.
+    /// Runs a statement that writes rows, and reports their number: the verb `wrote` and the object
+    /// ` to x.parquet` become `wrote 12 rows to x.parquet`.
+    async fn report_change(
+        &mut self,
+        mut stream: SendableRecordBatchStream,
+        verb: &str,
+        object: &str,
+        progress: &mut QueryProgress,
+    ) -> Outcome {
+        let mut rows = 0u64;
+        while let Some(batch) = stream.next().await {
+            rows += sum_counts(&batch?);
+        }
+        progress.remove_bar();
+        self.print_note(&format!("{verb} {}{object}", format_count(rows, "row", "rows")))
+    }
+
+    /// Runs a statement and shows its result.
     async fn show_results(
         &mut self,
         mut stream: SendableRecordBatchStream,
-        done: Option<(&str, String)>,
-        explains: bool,
+        kind: ResultKind,
         progress: &mut QueryProgress,
     ) -> Outcome {
-        if let Some((verb, object)) = done {
-            let mut rows = 0u64;
-            while let Some(batch) = stream.next().await {
-                rows += sum_counts(&batch?);
-            }
-            progress.remove_bar();
-            let noun = if rows == 1 { "row" } else { "rows" };
-            return self.print_note(&format!("{verb} {} {noun}{object}", group_digits(rows)));
+        if let ResultKind::Change { verb, object } = &kind {
+            return self.report_change(stream, verb, object, progress).await;
         }
         let schema = stream.schema();
         if schema.fields().is_empty() {
@@ -368,7 +381,7 @@ impl StatementRunner {
         }
         let is_titled = self.print_title()?;
         self.printed = true;
-        if explains && matches!(self.format, OutputFormat::Table | OutputFormat::Line) {
+        if matches!(kind, ResultKind::Plans) && self.format.is_human_readable() {
             self.results += 1;
             return self.print_plans(stream, progress).await;
         }
@@ -387,15 +400,12 @@ impl StatementRunner {
             }
         }
         self.results += 1;
-        self.look.set_line(if self.target.has_file() { None } else { find_terminal_width() });
-        // `mixes` is true if a terminal shows rows while the query runs, so that the progress bar
-        // must be removed first. Tables are written only when the query ends.
-        let at_end = matches!(
-            self.format,
-            OutputFormat::Table | OutputFormat::Line | OutputFormat::Markdown
-        );
-        let mixes = !at_end && !self.target.has_file() && io::stdout().is_terminal();
-        if mixes && matches!(self.format, OutputFormat::Arrow) {
+        self.style.set_line(if self.target.has_file() { None } else { find_terminal_width() });
+        // Tables are written only when the query ends. If a terminal shows rows of other formats
+        // while the query runs, the progress bar must be removed first.
+        let at_end = self.format.is_human_readable() || self.format == OutputFormat::Markdown;
+        let streams_to_terminal = !at_end && !self.target.has_file() && io::stdout().is_terminal();
+        if streams_to_terminal && self.format == OutputFormat::Arrow {
             return Err(Failure::from_message(
                 "Arrow IPC is binary and is not written to a terminal; write it to a file with -o FILE.arrow, or in the shell with .output FILE.arrow, or pass it to a program: serrate .. | program",
             ));
@@ -403,9 +413,10 @@ impl StatementRunner {
         // Reads the first batch before creating the writer, because the CSV writer prints its
         // header when it is created, and a query that fails must not print a header.
         let mut next = stream.next().await.transpose()?;
-        let mut writer = ResultWriter::try_new(self.format, &schema, &self.look, &mut self.target)?;
+        let mut writer =
+            ResultWriter::try_new(self.format, &schema, &self.style, &mut self.target)?;
         while let Some(batch) = next {
-            if mixes {
+            if streams_to_terminal {
                 progress.remove_bar();
             }
             writer.write(&batch)?;
@@ -441,9 +452,7 @@ impl StatementRunner {
 
     /// Prints a message to standard output if results are printed there as tables, else to stderr.
     fn print_note(&mut self, message: &str) -> Outcome {
-        if matches!(self.format, OutputFormat::Table | OutputFormat::Line)
-            && !self.target.has_file()
-        {
+        if self.prints_human_readable() {
             self.print_title()?;
             self.printed = true;
             writeln!(self.target, "{message}")?;
@@ -470,10 +479,36 @@ impl StatementRunner {
 struct RunningStatement {
     plan: Arc<dyn ExecutionPlan>,
     stream: SendableRecordBatchStream,
-    /// For a statement that writes, the verb and the object of its report, such as ("wrote", " to
-    /// out.parquet").
-    done: Option<(&'static str, String)>,
-    explains: bool,
+    kind: ResultKind,
+}
+
+/// The kind of the result of a statement.
+enum ResultKind {
+    Rows,
+    /// The plans of an EXPLAIN.
+    Plans,
+    /// The number of rows that a statement wrote. The verb and the object are the words of a report
+    /// around this number, such as `wrote` and ` to out.parquet`.
+    Change {
+        verb: &'static str,
+        object: String,
+    },
+}
+
+impl ResultKind {
+    fn from_plan(plan: &LogicalPlan) -> Self {
+        match plan {
+            LogicalPlan::Copy(copy) => {
+                let object = format!(" to {}", format_target(&copy.output_url));
+                Self::Change { verb: "wrote", object }
+            }
+            LogicalPlan::Dml(dml) => {
+                Self::Change { verb: "changed", object: format!(" of {}", dml.table_name) }
+            }
+            LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) => Self::Plans,
+            _ => Self::Rows,
+        }
+    }
 }
 
 /// Returns the target of COPY for display: a local path, also if the planner has made it a URL.
@@ -492,23 +527,18 @@ async fn start_statement(
     let mut statements = crate::sql::parse(&context, &sql)?;
     let Some(statement) = statements.pop() else { return Ok(None) };
     let plan = crate::sql::plan(&context, statement).await?;
-    let done = match &plan {
-        LogicalPlan::Copy(copy) => {
-            Some(("wrote", format!(" to {}", format_target(&copy.output_url))))
-        }
-        LogicalPlan::Dml(dml) => Some(("changed", format!(" of {}", dml.table_name))),
-        _ => None,
-    };
-    let explains = matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_));
+    let kind = ResultKind::from_plan(&plan);
     let frame = crate::sql::execute_plan(&context, plan, context.state())
         .await
         .map_err(convert_internal_error)?;
     let task = Arc::new(frame.task_ctx());
     let plan = frame.create_physical_plan().await.map_err(convert_internal_error)?;
-    let plan =
-        if done.is_none() && !explains { crate::sql::prefer_source_order(plan)? } else { plan };
+    let plan = match kind {
+        ResultKind::Rows => crate::sql::prefer_source_order(plan)?,
+        ResultKind::Plans | ResultKind::Change { .. } => plan,
+    };
     let stream = execute_stream(Arc::clone(&plan), task)?;
-    Ok(Some(RunningStatement { plan, stream, done, explains }))
+    Ok(Some(RunningStatement { plan, stream, kind }))
 }
 
 /// Joins the lines of a comment to paragraphs. An empty line ends a paragraph.
@@ -526,11 +556,8 @@ fn note_labels(plan: &Arc<dyn ExecutionPlan>) {
     }
     let unknown = crate::sql::unknown_labels(plan);
     if unknown > 0 {
-        let noun = if unknown == 1 { "label is" } else { "labels are" };
-        let consequence = if unknown == 1 { "it yields no row" } else { "they yield no row" };
-        eprintln!(
-            "{} {noun} of subjects that are not in the data: {consequence}",
-            group_digits(unknown)
-        );
+        let labels = format_count(unknown, "label is", "labels are");
+        let consequence = choose_plural(unknown, "it yields no row", "they yield no row");
+        eprintln!("{labels} of subjects that are not in the data: {consequence}");
     }
 }

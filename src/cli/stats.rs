@@ -5,6 +5,7 @@ use arrow::array::{AsArray, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, SchemaRef, TimeUnit, TimestampMicrosecondType};
 use serde_json::json;
+use serrate_core::internal::build_record_batch;
 
 use super::command_failure::Outcome;
 use super::files::{InputSource, conform_batch};
@@ -165,8 +166,7 @@ fn reset_axis_names(batch: RecordBatch) -> Outcome<RecordBatch> {
         metadata.insert(AXES_METADATA.to_owned(), json!(["subject", "static"]).to_string());
     }
     let schema = batch.schema_ref().as_ref().clone().with_metadata(metadata);
-    let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    Ok(RecordBatch::try_new_with_options(schema.into(), batch.columns().to_vec(), &options)?)
+    Ok(build_record_batch(schema.into(), batch.columns().to_vec(), batch.num_rows())?)
 }
 
 /// Returns the singular noun for the elements of `axis`: its name, such as `event`. Without a name,

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use clap::{Args, ValueEnum};
 
-use super::arguments::{THREADS, parse_up_to};
+use super::arguments::{MAX_THREADS, parse_up_to};
 use super::command_failure::{Failure, Outcome};
 use super::files::check_name;
 use super::interrupt;
@@ -36,7 +36,7 @@ pub(super) struct TensorizeArgs {
     #[arg(long, value_enum, value_name = "WHERE")]
     vocabulary: Option<VocabularyArg>,
     /// Number of shards converted at a time [default: one per core, at most 8].
-    #[arg(long, value_name = "N", value_parser = parse_up_to(THREADS))]
+    #[arg(long, value_name = "N", value_parser = parse_up_to(MAX_THREADS))]
     jobs: Option<usize>,
 }
 

@@ -25,15 +25,15 @@ use super::VERSION;
 use super::losses::{find_sentence, make_loss};
 
 /// Maximum time that a session waits until a connection to a worker is open.
-const CONNECT: Duration = Duration::from_secs(3);
+const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 /// Maximum number of received bytes that a connection buffers until the query reads them. One
 /// connection carries the streams of all tasks of a worker. In a small buffer, streams that the
 /// query does not read yet could block the stream that the query waits for. Each stream also has a
 /// smaller limit of its own.
-const WINDOW: u32 = 1 << 30;
+const RECEIVE_WINDOW: u32 = 1 << 30;
 /// If the last check of the workers ended less than this time ago, its result still counts, and
 /// workers are not checked again.
-const FRESH: Duration = Duration::from_secs(1);
+const MAX_CHECK_AGE: Duration = Duration::from_secs(1);
 
 /// Settings that a session with workers must have, each with its value. With any other value, a
 /// divided plan could return wrong rows.
@@ -123,7 +123,7 @@ pub(super) struct ClusterState {
     /// added to `notes`.
     report: OnceLock<HealthReport>,
     /// The connections run on a thread that ends when this sender is dropped.
-    _thread: tokio::sync::oneshot::Sender<()>,
+    _stop: tokio::sync::oneshot::Sender<()>,
 }
 
 type HealthReport = Box<dyn Fn(&str) + Send + Sync>;
@@ -132,7 +132,7 @@ type HealthReport = Box<dyn Fn(&str) + Send + Sync>;
 struct WorkerHealth {
     /// Times at which the last check started and ended. `None` before the first check.
     started: Option<Instant>,
-    checked: Option<Instant>,
+    ended: Option<Instant>,
     alive: Vec<Url>,
     /// For each worker that cannot be used, its address and the reason.
     faults: Vec<String>,
@@ -204,15 +204,15 @@ impl Cluster {
             checking: tokio::sync::Mutex::default(),
             notes: Mutex::default(),
             report: OnceLock::new(),
-            _thread: stop,
+            _stop: stop,
         };
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Checks all workers, unless the last check ended less than [`FRESH`] ago.
+    /// Checks all workers, unless the last check ended less than [`MAX_CHECK_AGE`] ago.
     pub(crate) async fn refresh_health(&self) {
         let _checking = self.shared.checking.lock().await;
-        if lock_mutex(&self.shared.health).checked.is_some_and(|at| at.elapsed() < FRESH) {
+        if lock_mutex(&self.shared.health).ended.is_some_and(|at| at.elapsed() < MAX_CHECK_AGE) {
             return;
         }
         self.check_workers().await;
@@ -232,8 +232,8 @@ impl Cluster {
     async fn check_workers(&self) {
         let started = Some(Instant::now());
         let answers = join_all(self.shared.all.iter().map(|url| self.ask_worker(url))).await;
-        let checked = Some(Instant::now());
-        let mut health = WorkerHealth { started, checked, ..WorkerHealth::default() };
+        let ended = Some(Instant::now());
+        let mut health = WorkerHealth { started, ended, ..WorkerHealth::default() };
         for (url, answer) in self.shared.all.iter().zip(answers) {
             match answer {
                 Ok(()) => health.alive.push(url.clone()),
@@ -244,7 +244,7 @@ impl Cluster {
         let before = std::mem::replace(&mut *lock_mutex(&self.shared.health), health);
         // All workers count as usable before the first check, so that the first check reports only
         // faults.
-        let before = before.checked.and_then(|_| self.describe_health(&before));
+        let before = before.ended.and_then(|_| self.describe_health(&before));
         if let Some(report) = self.shared.report.get()
             && now != before
         {
@@ -289,7 +289,7 @@ impl Cluster {
             }
         };
         let name = show_address(url);
-        let limit = CONNECT.min(self.shared.channels.timeout);
+        let limit = CONNECT_LIMIT.min(self.shared.channels.timeout);
         match tokio::time::timeout(limit, question).await {
             Err(_) => Err(format!(
                 "worker {name} does not answer; check that it runs, or start it with serrate worker"
@@ -379,7 +379,7 @@ impl WorkerResolver for Cluster {
 /// certificates of the workers, or of the authorities that signed them.
 fn trust_authority(authority: &str) -> Result<ClientTlsConfig> {
     let certificate = Certificate::from_pem(authority);
-    let tls = ClientTlsConfig::new().ca_certificate(certificate).timeout(CONNECT);
+    let tls = ClientTlsConfig::new().ca_certificate(certificate).timeout(CONNECT_LIMIT);
     // Checks the certificate now, to report an error early: tonic parses it later, when it builds
     // an endpoint, and accepts a text without a certificate.
     let read = Endpoint::from_static("https://localhost").tls_config(tls.clone());
@@ -459,9 +459,9 @@ impl WorkerChannels {
         };
         let endpoint = Endpoint::from_shared(url.to_string())
             .map_err(|e| failed(&e))?
-            .connect_timeout(CONNECT)
+            .connect_timeout(CONNECT_LIMIT)
             .tcp_nodelay(true)
-            .initial_connection_window_size(WINDOW)
+            .initial_connection_window_size(RECEIVE_WINDOW)
             .http2_keep_alive_interval((self.timeout / 6).max(Duration::from_millis(200)))
             .keep_alive_timeout(self.timeout)
             .keep_alive_while_idle(true);

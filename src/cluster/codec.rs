@@ -32,7 +32,7 @@ const MAGIC: [u8; 4] = *b"SRTP";
 const FORMAT: u8 = 1;
 /// Number of bytes before the JSON object of an encoded node: `SRTP`, format version, length of the
 /// object.
-const START: usize = 9;
+const HEADER_BYTES: usize = 9;
 
 #[derive(Debug)]
 pub(super) struct SerrateCodec;
@@ -58,7 +58,7 @@ fn read_frame(buf: &[u8]) -> Result<(Value, &[u8])> {
             "a received plan node is damaged, because its header is incomplete or unknown; use the same version of Serrate for the session and all workers"
         )
     };
-    let (start, rest) = buf.split_at_checked(START).ok_or_else(damaged)?;
+    let (start, rest) = buf.split_at_checked(HEADER_BYTES).ok_or_else(damaged)?;
     let [m0, m1, m2, m3, format, l0, l1, l2, l3] = *start else { return Err(damaged()) };
     if [m0, m1, m2, m3] != MAGIC {
         return Err(damaged());

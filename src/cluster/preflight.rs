@@ -28,7 +28,7 @@ use datafusion_proto::physical_plan::DeduplicatingProtoConverter;
 use crate::sql::portable::{list_hidden_functions, reads_paths, to_portable};
 
 /// Maximum bytes of an encoded part of a plan, including the tables in memory that it reads.
-const LIMIT: usize = 64 << 20;
+const MAX_PART_BYTES: usize = 64 << 20;
 
 /// Checks the parts of `plan` that would run on workers. The error is the reason why workers cannot
 /// run one of the parts.
@@ -168,9 +168,9 @@ fn encode_and_decode(
     context: &Arc<TaskContext>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let bytes = encode_plan(context, plan)?;
-    if bytes.len() > LIMIT {
+    if bytes.len() > MAX_PART_BYTES {
         return exec_err!(
-            "the part of the plan to send to workers has {} bytes, but at most {LIMIT} are allowed; write the in-memory tables of the query to files",
+            "the part of the plan to send to workers has {} bytes, but at most {MAX_PART_BYTES} are allowed; write the in-memory tables of the query to files",
             bytes.len()
         );
     }

@@ -78,10 +78,10 @@ impl ConfigExtension for SentSettings {
 /// A session sends settings with these prefixes to workers: they change what a worker computes.
 const TRAVELS: [&str; 2] = ["serrate.", "datafusion.execution."];
 /// Maximum bytes of the HTTP header of the settings. All headers together may have 16 KiB.
-const LIMIT: usize = 8 << 10;
+const MAX_HEADER_BYTES: usize = 8 << 10;
 
 /// Encodes the settings whose names begin with one of [`TRAVELS`] and whose values differ from the
-/// defaults, as a text for an HTTP header. A text longer than [`LIMIT`] is an error.
+/// defaults, as a text for an HTTP header. A text longer than [`MAX_HEADER_BYTES`] is an error.
 pub(super) fn encode_settings(options: &ConfigOptions) -> Result<String> {
     let mut defaults = ConfigOptions::default();
     defaults.extensions.insert(SerrateOptions::default());
@@ -100,9 +100,9 @@ pub(super) fn encode_settings(options: &ConfigOptions) -> Result<String> {
         }
     }
     let text = encode_percent(&Value::Object(changed).to_string());
-    if text.len() > LIMIT {
+    if text.len() > MAX_HEADER_BYTES {
         return exec_err!(
-            "the encoded settings of the session have {} bytes, but at most {LIMIT} can be sent to workers; reset some settings to their defaults",
+            "the encoded settings of the session have {} bytes, but at most {MAX_HEADER_BYTES} can be sent to workers; reset some settings to their defaults",
             text.len()
         );
     }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, StringArray, StructArray,
-    TimestampMicrosecondArray,
+    ArrayRef, Int64Array, RecordBatch, StringArray, StructArray, TimestampMicrosecondArray,
 };
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
+use serrate_core::internal::build_record_batch;
 
 use super::boundary::WindowSide;
 use super::criteria::{CohortCriteria, EdgeCount, SUMMARY_FIELDS};
@@ -182,8 +182,7 @@ impl CohortRows {
                 }
             })
             .collect::<Result<_>>()?;
-        let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
         let schema = criteria.make_result_schema(columns);
-        Ok(RecordBatch::try_new_with_options(schema, arrays, &options)?)
+        Ok(build_record_batch(schema, arrays, self.rows)?)
     }
 }

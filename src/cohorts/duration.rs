@@ -2,7 +2,7 @@
 
 const MICROSECONDS_PER_SECOND: i128 = 1_000_000;
 /// Maximum number of decimals of a number: lengths are summed in units of 10^-12 seconds.
-const DECIMALS: usize = 12;
+const MAX_DECIMALS: usize = 12;
 const UNITS_PER_SECOND: i128 = 1_000_000_000_000;
 
 /// The names of each unit and its length in seconds, in the order in which units occur in a text.
@@ -30,15 +30,15 @@ pub(super) fn parse_duration(text: &str) -> Result<i64, &'static str> {
     }
     // The length of all units together, and the length of the seconds alone, in 10^-12 seconds.
     let (mut total, mut seconds) = (0i128, 0i128);
-    let mut fraction = false;
+    let mut has_fraction = false;
     let mut next = 0;
     while !rest.is_empty() {
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
         let (number, after) = rest.split_at(end);
         if after.starts_with(':') {
-            let (clock, own_seconds, own_fraction) = parse_clock(rest, next).ok_or(WRONG)?;
-            total = total.checked_add(clock).ok_or(WRONG)?;
-            (seconds, fraction) = (own_seconds, own_fraction);
+            let clock = parse_clock(rest, next).ok_or(WRONG)?;
+            total = total.checked_add(clock.total).ok_or(WRONG)?;
+            (seconds, has_fraction) = (clock.seconds, clock.has_fraction);
             break;
         }
         let after = after.trim_start();
@@ -57,7 +57,7 @@ pub(super) fn parse_duration(text: &str) -> Result<i64, &'static str> {
         next = at + 1;
         rest = after.trim_start();
         if at == SECONDS {
-            (seconds, fraction) = (value, number.contains('.'));
+            (seconds, has_fraction) = (value, number.contains('.'));
             if !rest.is_empty() {
                 return Err(WRONG);
             }
@@ -65,7 +65,7 @@ pub(super) fn parse_duration(text: &str) -> Result<i64, &'static str> {
             rest = after.trim_start();
         }
     }
-    let micros = match fraction {
+    let micros = match has_fraction {
         true => round_half_even(total, UNITS_PER_SECOND / MICROSECONDS_PER_SECOND),
         false => {
             let whole = (total - seconds) / UNITS_PER_SECOND + seconds / UNITS_PER_SECOND;
@@ -75,11 +75,20 @@ pub(super) fn parse_duration(text: &str) -> Result<i64, &'static str> {
     i64::try_from(micros).map_err(|_| TOO_LONG)
 }
 
-/// Parses a clock: `1:30`, `:30`, `2:01:30` or `1:02:01:30`. Returns the length, the length of its
-/// seconds alone, and whether the seconds have a fraction; `None` if the clock is not valid. `next`
-/// is 1 + the index in [`UNITS`] of the last unit before the clock, or 0 if there is none. Only
-/// weeks and days may precede a clock such as `2:01:30`; no unit may precede the other forms.
-fn parse_clock(text: &str, next: usize) -> Option<(i128, i128, bool)> {
+/// The length of a clock such as `2:01:30`, in 10^-12 seconds.
+struct ClockLength {
+    total: i128,
+    /// The part of `total` that the seconds make up.
+    seconds: i128,
+    /// Whether the seconds have a fraction.
+    has_fraction: bool,
+}
+
+/// Parses a clock: `1:30`, `:30`, `2:01:30` or `1:02:01:30`. Returns `None` if the clock is not
+/// valid. `next` is 1 + the index in [`UNITS`] of the last unit before the clock, or 0 if there is
+/// none. Only weeks and days may precede a clock such as `2:01:30`; no unit may precede the other
+/// forms.
+fn parse_clock(text: &str, next: usize) -> Option<ClockLength> {
     let mut parts: Vec<&str> = text.trim_end().split(':').collect();
     let fits = match parts.as_slice() {
         ["", _] => next == 0,
@@ -110,18 +119,18 @@ fn parse_clock(text: &str, next: usize) -> Option<(i128, i128, bool)> {
         let value = if part.is_empty() { 0 } else { parse_decimal(part)? };
         total = total.checked_add(value.checked_mul(*length)?)?;
     }
-    Some((total, seconds, decimals.is_some()))
+    Some(ClockLength { total, seconds, has_fraction: decimals.is_some() })
 }
 
 /// Parses a decimal number such as `1.5`, and returns it as a multiple of 10^-12. Returns `None` if
-/// `text` is not a number, or has more than [`DECIMALS`] decimals.
+/// `text` is not a number, or has more than [`MAX_DECIMALS`] decimals.
 fn parse_decimal(text: &str) -> Option<i128> {
     let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
     let all_digits = whole.bytes().chain(decimals.bytes()).all(|b| b.is_ascii_digit());
-    if (whole.is_empty() && decimals.is_empty()) || !all_digits || decimals.len() > DECIMALS {
+    if (whole.is_empty() && decimals.is_empty()) || !all_digits || decimals.len() > MAX_DECIMALS {
         return None;
     }
-    let digits = format!("{whole}{decimals:0<DECIMALS$}");
+    let digits = format!("{whole}{decimals:0<MAX_DECIMALS$}");
     digits.parse().ok()
 }
 

@@ -44,22 +44,7 @@ impl<'a> CallPlan<'a> {
     }
 
     pub(crate) fn check_arity(&self) -> Result<()> {
-        let (least, most) = self.def.arity;
-        if (least..=most).contains(&self.len()) {
-            return Ok(());
-        }
-        Err(Error::invalid(format!(
-            "{name} takes {arguments}, but found {given}; write {syntax}",
-            name = self.name(),
-            arguments = match (least, most) {
-                (1, 1) => "1 argument".to_owned(),
-                (a, b) if a == b => format!("{a} arguments"),
-                (a, super::def::ANY) => format!("{a} or more arguments"),
-                (a, b) => format!("{a} to {b} arguments"),
-            },
-            given = self.len(),
-            syntax = self.def.doc.syntax.join(" or ")
-        )))
+        check_arity(self.name(), self.def.arity, self.len(), self.def.doc.syntax)
     }
 
     pub(crate) fn data_type(&self, i: usize) -> &'a DataType {
@@ -101,6 +86,26 @@ impl<'a> CallPlan<'a> {
             ))),
             _ => Ok(NestedListType::from_type(found)),
         }
+    }
+
+    /// Returns an error if argument 2, whose type is `given`, has more levels of lists than argument
+    /// 1, whose type is `lists`. The error describes argument 2 as `what`, and its values as
+    /// `values`.
+    pub(crate) fn check_depth(
+        &self,
+        lists: &NestedListType,
+        given: &NestedListType,
+        what: &str,
+        values: &str,
+    ) -> Result<()> {
+        if given.depth() <= lists.depth() {
+            return Ok(());
+        }
+        Err(self.refuse_call(format!(
+            "argument 2 ({what}) has {} levels of lists, but argument 1 has only {}; give {values} with at most as many levels as argument 1",
+            given.depth(),
+            lists.depth()
+        )))
     }
 
     /// Returns the error for a first argument that is a list of values of the wrong type `leaf`.
@@ -221,6 +226,28 @@ impl<'a> CallPlan<'a> {
         };
         resolve_axis(self.name(), axis, lists.ndim(), across).map(Some)
     }
+}
+
+/// Returns an error unless `given`, the number of arguments of a call of `name`, is within `arity`.
+/// The error shows the `syntax` of the function.
+pub(super) fn check_arity(
+    name: &str,
+    arity: (usize, usize),
+    given: usize,
+    syntax: &[&str],
+) -> Result<()> {
+    let (least, most) = arity;
+    if (least..=most).contains(&given) {
+        return Ok(());
+    }
+    let arguments = match (least, most) {
+        (1, 1) => "1 argument".to_owned(),
+        (a, b) if a == b => format!("{a} arguments"),
+        (a, super::def::ANY) => format!("{a} or more arguments"),
+        (a, b) => format!("{a} to {b} arguments"),
+    };
+    let syntax = syntax.join(" or ");
+    Err(Error::invalid(format!("{name} takes {arguments}, but found {given}; write {syntax}")))
 }
 
 /// Returns the end of an error message: how to get numbers from values of the type `leaf`.

@@ -75,17 +75,17 @@ fn locate_arguments(
     }
 }
 
-fn is_kind(text: Option<&str>) -> bool {
+fn is_closed_ends(text: Option<&str>) -> bool {
     matches!(text, Some("[]" | "[)" | "(]" | "()"))
 }
 
 fn plan_between(plan: &CallPlan<'_>) -> Result<FieldRef> {
     let lists = plan.require_lists(0)?;
     let text = plan.find_known_literal(plan.len() - 1).and_then(|v| v.try_as_str()).flatten();
-    let at = locate_arguments(plan.len(), list_depth(plan.data_type(1)) > 0, is_kind(text));
+    let at = locate_arguments(plan.len(), list_depth(plan.data_type(1)) > 0, is_closed_ends(text));
     if let Some(i) = at.closed {
         let kind = plan.find_literal_text(i, "which bounds are included", "'[]'")?;
-        if !is_kind(kind) {
+        if !is_closed_ends(kind) {
             return Err(plan.refuse_call(format!(
                 "argument {} must be '[]', '[)', '(]' or '()'; it is {:?}",
                 i + 1,
@@ -94,13 +94,7 @@ fn plan_between(plan: &CallPlan<'_>) -> Result<FieldRef> {
         }
     }
     let values = plan.require_lists(at.values)?;
-    if values.depth() > lists.depth() {
-        return Err(plan.refuse_call(format!(
-            "argument 2 (the times of the elements of argument 1) has {} levels of lists, but argument 1 has only {}; give times with at most as many levels as argument 1",
-            values.depth(),
-            lists.depth()
-        )));
-    }
+    plan.check_depth(&lists, &values, "the times of the elements of argument 1", "times")?;
     for i in [at.values + 1, at.values + 2] {
         super::operators::check_comparable(plan, BinaryOp::Lt, at.values, i)?;
         if at.values == 1 && list_depth(plan.data_type(i)) > 0 {
@@ -119,7 +113,8 @@ fn plan_between(plan: &CallPlan<'_>) -> Result<FieldRef> {
 fn compute_between(call: &BatchCall<'_>) -> Result<ArrayRef> {
     let last = call.len() - 1;
     let second = call.find_array_type(1);
-    let at = locate_arguments(call.len(), list_depth(&second) > 0, is_kind(call.read_text(last)));
+    let at =
+        locate_arguments(call.len(), list_depth(&second) > 0, is_closed_ends(call.read_text(last)));
     let kind = at.closed.and_then(|i| call.read_text(i)).unwrap_or("[]");
     let low = if kind.starts_with('[') { BinaryOp::GtEq } else { BinaryOp::Gt };
     let high = if kind.ends_with(']') { BinaryOp::LtEq } else { BinaryOp::Lt };

@@ -9,7 +9,7 @@
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
 
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use datafusion::common::{ScalarValue, internal_datafusion_err, internal_err};
 use datafusion::error::Result;
@@ -21,21 +21,22 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr as PhysicalBinary, Column, Literal};
+use serrate_core::internal::build_record_batch;
 
 use super::declare;
 
 /// Minimum number of nested operators, as in `a + b + c`, that are replaced with one call of the
 /// function [`ChainFunction`]. Optimizer rules do not recognize the call, so shorter expressions
 /// stay unchanged.
-const LONG: usize = 64;
+const MIN_CHAIN: usize = 64;
 
 /// Minimum number of operators on the result of a [`ChainFunction`] call that are appended to this
 /// call, all at once. Fewer operators stay outside of the call.
-const MORE: usize = 16;
+const MIN_APPENDED: usize = 16;
 
 /// Maximum number of computed operands (neither columns nor literals) of one call, because the
 /// values of all of them are in memory at once.
-const COMPUTED: usize = 64;
+const MAX_COMPUTED: usize = 64;
 
 /// The operators that a [`ChainFunction`] call can contain, each with its letter in the first
 /// argument of the call.
@@ -67,13 +68,14 @@ fn decode_operator(letter: char) -> Result<Operator> {
 }
 
 /// Whether an expression nests enough operators on its left to replace them with one
-/// [`ChainFunction`] call: [`LONG`] operators, or [`MORE`] operators on a call of this function.
+/// [`ChainFunction`] call: [`MIN_CHAIN`] operators, or [`MIN_APPENDED`] operators on a call of this
+/// function.
 pub(crate) fn is_long(expr: &Expr) -> bool {
     let mut next = expr;
     for length in 0..LONG {
         next = match next {
             Expr::BinaryExpr(binary) if encode_operator(binary.op).is_some() => &binary.left,
-            other => return length >= MORE && as_chain(other).is_some(),
+            other => return length >= MIN_APPENDED && as_chain(other).is_some(),
         };
     }
     true
@@ -81,10 +83,10 @@ pub(crate) fn is_long(expr: &Expr) -> bool {
 
 /// Maximum depth of nested operators, so that a thread with a small stack can copy and compare
 /// them.
-pub(super) const DEEPEST: usize = 256;
+pub(super) const MAX_DEPTH: usize = 256;
 
-/// Whether an expression nests more than [`DEEPEST`] operators, such as a date with many intervals
-/// added. Long arithmetic on numbers and lists is replaced with calls before this check.
+/// Whether an expression nests more than [`MAX_DEPTH`] operators, such as a date with many
+/// intervals added. Long arithmetic on numbers and lists is replaced with calls before this check.
 pub(super) fn is_too_deep(expr: &Expr) -> bool {
     let mut next = expr;
     let mut depth = 0usize;
@@ -95,7 +97,7 @@ pub(super) fn is_too_deep(expr: &Expr) -> bool {
             _ => return false,
         };
         depth += 1;
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return true;
         }
     }
@@ -152,7 +154,8 @@ pub(crate) fn gather_operands(
     let (mut written, mut args) = match rest {
         Expr::ScalarFunction(call)
             if Arc::ptr_eq(&call.func, &CHAIN)
-                && call.args.iter().chain(&operands).filter(is_computed).count() <= COMPUTED =>
+                && call.args.iter().chain(&operands).filter(is_computed).count()
+                    <= MAX_COMPUTED =>
         {
             let mut args = call.args;
             (write_letters(&args.remove(0)), args)
@@ -254,9 +257,8 @@ fn apply_operator(
     let mut columns = OperandColumns::default();
     let left = columns.add(left, types.0, &to_left)?;
     let right = columns.add(right, types.1, &to_right)?;
-    let options = RecordBatchOptions::new().with_row_count(Some(rows));
     let schema = Arc::new(Schema::new(columns.fields));
-    let batch = RecordBatch::try_new_with_options(schema, columns.arrays, &options)?;
+    let batch = build_record_batch(schema, columns.arrays, rows)?;
     PhysicalBinary::new(left, op, right).evaluate(&batch)
 }
 
@@ -366,11 +368,11 @@ fn gather_lists(call: ScalarFunction) -> Expr {
 }
 
 /// Appends the operator with the letter `letter` and its right operand to `chain`, a [`ListChain`]
-/// call. A call with more than [`COMPUTED`] computed operands (neither columns nor literals)
+/// call. A call with more than [`MAX_COMPUTED`] computed operands (neither columns nor literals)
 /// becomes the left operand of a new call.
 fn append_operator(mut chain: ScalarFunction, letter: char, right: Expr) -> Expr {
     let is_computed = |e: &&Expr| !matches!(e, Expr::Column(_) | Expr::Literal(..));
-    if chain.args.iter().filter(is_computed).count() > COMPUTED {
+    if chain.args.iter().filter(is_computed).count() > MAX_COMPUTED {
         let args = vec![lit(letter.to_string()), Expr::ScalarFunction(chain), right];
         return Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&LIST_CHAIN), args));
     }

@@ -10,6 +10,7 @@ use std::sync::{Arc, LazyLock};
 
 use arrow::array::Array;
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, exec_datafusion_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::binary::BinaryTypeCoercer;
@@ -31,9 +32,9 @@ pub(crate) fn get_precision_check() -> Arc<ScalarUDF> {
 }
 
 /// If `e` is arithmetic whose result is a decimal of the largest precision, adds a check of the
-/// results and returns `true`. Returns any other expression unchanged, with `false`, because a
-/// decimal result of smaller precision always fits its type.
-pub(crate) fn check_precision(e: Expr, schema: &DFSchema) -> (Expr, bool) {
+/// results. Returns any other expression unchanged, because a decimal result of smaller precision
+/// always fits its type.
+pub(crate) fn check_precision(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let is_capped = match &e {
         Expr::BinaryExpr(operation) => find_type(operation, schema).is_some_and(|t| match t {
             DataType::Decimal128(precision, _) => precision == DECIMAL128_MAX_PRECISION,
@@ -43,8 +44,8 @@ pub(crate) fn check_precision(e: Expr, schema: &DFSchema) -> (Expr, bool) {
         _ => false,
     };
     match is_capped {
-        true => (IN_PRECISION.call(vec![e]), true),
-        false => (e, false),
+        true => Transformed::yes(IN_PRECISION.call(vec![e])),
+        false => Transformed::no(e),
     }
 }
 

@@ -51,13 +51,7 @@ pub(super) static DENSIFY: Def = Def {
     plan: |plan| {
         let lists = plan.require_lists(0)?;
         let sizes = find_literal_sizes(plan)?;
-        if sizes.len() != lists.depth() {
-            return Err(plan.refuse_call(format!(
-                "argument 2 (the sizes) has {} size(s), but the lists of argument 1 have the depth {}; give one size per axis of lists",
-                sizes.len(),
-                lists.depth()
-            )));
-        }
+        check_size_count(plan, &lists, &sizes)?;
         if is_text(lists.leaf()) {
             return Err(plan.refuse_call(format!(
                 "argument 1 has strings ({}), which a tensor of numbers cannot hold; encode the strings first, as in densify(ragged_encode(x, 'DIR/metadata/codes.parquet'), ..), or use the column code_id of meds('DIR')",
@@ -127,13 +121,7 @@ pub(super) static VALID: Def = Def {
     },
     plan: |plan| {
         let (lists, sizes) = (plan.require_lists(0)?, find_literal_sizes(plan)?);
-        if sizes.len() != lists.depth() {
-            return Err(plan.refuse_call(format!(
-                "argument 2 (the sizes) has {} size(s), but the lists of argument 1 have the depth {}; give one size per axis of lists",
-                sizes.len(),
-                lists.depth()
-            )));
-        }
+        check_size_count(plan, &lists, &sizes)?;
         plan_mask(plan)
     },
     call: |call| {
@@ -156,6 +144,18 @@ fn plan_mask(plan: &CallPlan<'_>) -> Result<FieldRef> {
     }
     plan_side(plan, 2)?;
     Ok(Arc::new(tensor_field("", DType::Bool, &sizes)?))
+}
+
+/// Returns an error unless there is one size per axis of lists.
+fn check_size_count(plan: &CallPlan<'_>, lists: &NestedListType, sizes: &[usize]) -> Result<()> {
+    if sizes.len() == lists.depth() {
+        return Ok(());
+    }
+    Err(plan.refuse_call(format!(
+        "argument 2 (the sizes) has {} size(s), but the lists of argument 1 have the depth {}; give one size per axis of lists",
+        sizes.len(),
+        lists.depth()
+    )))
 }
 
 /// Returns the tensor sizes, the second argument of the call. It must be a literal, because the

@@ -16,13 +16,13 @@ use datafusion::logical_expr::function::{
     ExpressionArgs, PartitionEvaluatorArgs, WindowFunctionSimplification, WindowUDFFieldArgs,
 };
 use datafusion::logical_expr::{
-    Documentation, LimitEffect, PartitionEvaluator, ReversedUDWF, Signature, WindowUDF,
-    WindowUDFImpl,
+    LimitEffect, PartitionEvaluator, ReversedUDWF, WindowUDF, WindowUDFImpl,
 };
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Literal;
 use serrate_core::internal::{cast_exactly, cast_strictly};
 
+use super::delegate;
 use crate::array::{RaggedArray, leaf_type, list_depth};
 
 /// Returns `lead` and `lag`, which evaluate a whole partition at once if they ignore NULL.
@@ -39,9 +39,8 @@ use crate::array::{RaggedArray, leaf_type, list_depth};
 /// `lag` needs, because DataFusion assumes that `lag` only looks back. This workaround is obsolete
 /// once the test `stock_lags_forward_still_lose_rows` fails.
 ///
-/// DataFusion casts a default to the type of the values, so that the default 1.5 of integers would
-/// be
-/// 1. The returned functions refuse such a default.
+/// DataFusion casts a default to the type of the values, so that 1.5, as the default of integers,
+/// would be 1. The returned functions refuse such a default.
 ///
 /// DataFusion refuses an offset or a default that is not a literal. The returned functions evaluate
 /// such an argument for the row of the result.
@@ -55,17 +54,7 @@ struct ShiftFunction {
 }
 
 impl WindowUDFImpl for ShiftFunction {
-    fn name(&self) -> &str {
-        self.stock.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.stock.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.stock.signature()
-    }
+    delegate!(stock: name, aliases, signature, coerce_types, documentation);
 
     fn expressions(&self, args: ExpressionArgs<'_>) -> Vec<Arc<dyn PhysicalExpr>> {
         let (exprs, fields) = (args.input_exprs(), args.input_fields());
@@ -126,10 +115,6 @@ impl WindowUDFImpl for ShiftFunction {
         self.stock.sort_options()
     }
 
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        self.stock.coerce_types(types)
-    }
-
     fn reverse_expr(&self) -> ReversedUDWF {
         match self.stock.reverse_expr() {
             ReversedUDWF::Reversed(stock) => {
@@ -137,10 +122,6 @@ impl WindowUDFImpl for ShiftFunction {
             }
             other => other,
         }
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.stock.documentation()
     }
 
     fn limit_effect(&self, args: &[Arc<dyn PhysicalExpr>]) -> LimitEffect {

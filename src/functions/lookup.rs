@@ -202,13 +202,7 @@ fn read_table(call: &BatchCall<'_>, from: usize) -> Result<Arc<LookupTable>> {
             None => make_subquery_table(&read_common_value(call, from + 3)?),
         };
     }
-    let path = call.read_text(from).ok_or_else(|| {
-        Error::invalid(format!(
-            "{}: argument {} (the table) must be the same for all rows; give a literal such as 'codes.parquet'",
-            call.name(),
-            from + 1
-        ))
-    })?;
+    let path = call.read_text(from).ok_or_else(|| make_varying_table_error(call, from))?;
     LookupFile::get(path, read_column_names(|i| Ok(call.read_text(i)), from)?)
 }
 
@@ -224,12 +218,17 @@ fn read_common_value(call: &BatchCall<'_>, i: usize) -> Result<ScalarValue> {
     let first = values.slice(0, 1).to_data();
     match (1..values.len()).all(|row| values.slice(row, 1).to_data() == first) {
         true => Ok(ScalarValue::try_from_array(&values, 0)?),
-        false => Err(Error::invalid(format!(
-            "{}: argument {} (the table) must be the same for all rows; give a literal such as 'codes.parquet'",
-            call.name(),
-            i - 2
-        ))),
+        false => Err(make_varying_table_error(call, i - 3)),
     }
+}
+
+/// Returns the error that argument `i`, the table, has several values.
+fn make_varying_table_error(call: &BatchCall<'_>, i: usize) -> Error {
+    Error::invalid(format!(
+        "{}: argument {} (the table) must be the same for all rows; give a literal such as 'codes.parquet'",
+        call.name(),
+        i + 1
+    ))
 }
 
 fn name_table(plan: &CallPlan<'_>, e: &Error) -> Error {

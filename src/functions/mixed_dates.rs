@@ -12,6 +12,7 @@ use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable};
 
 use crate::array::leaf_type;
+use crate::functions::element_types::{replace_element_field, replace_leaf};
 use crate::functions::{StockFact, has_fact};
 
 /// Functions that add values to a list, or make a list of values. Functions that compare elements
@@ -108,7 +109,7 @@ fn move_dates(t: &DataType, other: &DataType, is_wanted: &dyn Fn(&DataType) -> b
         (
             List(field) | LargeList(field) | FixedSizeList(field, _),
             List(of_other) | LargeList(of_other) | FixedSizeList(of_other, _),
-        ) => replace_element(t, within(field, of_other)),
+        ) => replace_element_field(t, within(field, of_other)),
         (Map(field, sorted), Map(of_other, _)) => Map(within(field, of_other), *sorted),
         (Struct(fields), Struct(of_other)) if fields.len() == of_other.len() => {
             // Type coercion pairs fields by name if the structs have the same names, else by
@@ -125,28 +126,6 @@ fn move_dates(t: &DataType, other: &DataType, is_wanted: &dyn Fn(&DataType) -> b
             Struct(moved.collect())
         }
         _ => t.clone(),
-    }
-}
-
-/// Returns the list type `lists` with `leaf` in place of the type of its innermost values.
-pub(crate) fn replace_leaf(lists: &DataType, leaf: &DataType) -> DataType {
-    use DataType::{FixedSizeList, LargeList, List};
-    match lists {
-        List(field) | LargeList(field) | FixedSizeList(field, _) => {
-            let to = replace_leaf(field.data_type(), leaf);
-            replace_element(lists, Arc::new(field.as_ref().clone().with_data_type(to)))
-        }
-        _ => leaf.clone(),
-    }
-}
-
-fn replace_element(lists: &DataType, element: FieldRef) -> DataType {
-    use DataType::{FixedSizeList, LargeList, List};
-    match lists {
-        List(_) => List(element),
-        LargeList(_) => LargeList(element),
-        FixedSizeList(_, size) => FixedSizeList(element, *size),
-        other => other.clone(),
     }
 }
 

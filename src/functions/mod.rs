@@ -22,6 +22,7 @@ mod delegation;
 mod densify;
 mod doc;
 mod dok;
+mod element_types;
 mod expression_planners;
 mod failure;
 mod file_cache;
@@ -110,6 +111,7 @@ use doc::FunctionSection;
 #[cfg(feature = "cli")]
 pub(crate) use doc::wrap_words;
 pub(crate) use dok::{TableNames, build_lookup_functions};
+pub(crate) use element_types::{find_element_field, replace_element_type, replace_leaf};
 pub(crate) use expression_planners::{
     DISTINCT, FILTER, NOT_DISTINCT, ON_LISTS, PREDICATES, SIGNED, fold_constant, is_constant,
     is_row_based, plans_predicates, refine_unit,
@@ -137,7 +139,7 @@ pub(crate) use list_subsets::build_null_subsets;
 pub(crate) use long_number::{WITH_DIGITS, find_long_number, make_decimal_of_digits};
 pub(crate) use long_results::charge_series;
 pub(crate) use lookup::{BIN_COLUMNS, PAIR};
-pub(crate) use mixed_dates::{cast_element_dates, cast_mixed_dates, move_all_dates, replace_leaf};
+pub(crate) use mixed_dates::{cast_element_dates, cast_mixed_dates, move_all_dates};
 pub(crate) use mixed_times::{DATE_INSTEAD, explain_mixed_times};
 pub(crate) use naming::{COMPARISON, find_loosest_operator, find_precedence, write_literal};
 pub(crate) use nearest_doubles::cast_to_nearest;
@@ -294,10 +296,10 @@ static DEFS: &[&Def] = &[
 static SCALAR: LazyLock<Vec<Arc<ScalarUDF>>> =
     LazyLock::new(|| DEFS.iter().map(|def| Arc::new(RaggedUdf::new_udf(def))).collect());
 
-/// The place of each function in [`DEFS`] and [`SCALAR`]. Rules look up the function of each call
-/// several times.
-static PLACES: LazyLock<HashMap<&'static str, usize>> =
-    LazyLock::new(|| DEFS.iter().enumerate().map(|(place, def)| (def.name, place)).collect());
+/// The index of each function in [`DEFS`] and [`SCALAR`], by name. Rules look up the function of
+/// each call several times.
+static INDICES: LazyLock<HashMap<&'static str, usize>> =
+    LazyLock::new(|| DEFS.iter().enumerate().map(|(index, def)| (def.name, index)).collect());
 
 static AGGREGATE: LazyLock<Vec<Arc<AggregateUDF>>> =
     LazyLock::new(|| aggregate::build_udafs().into_iter().map(Arc::new).collect());
@@ -310,8 +312,15 @@ pub(crate) fn is_ours(function: &ScalarUDF) -> bool {
 }
 
 pub(crate) fn find_definition(function: &ScalarUDF) -> Option<&'static Def> {
-    let place = *PLACES.get(function.name())?;
-    DEFS.get(place).copied().filter(|_| is_ours(function))
+    find_named(function.name()).filter(|_| is_ours(function))
+}
+
+fn find_named(name: &str) -> Option<&'static Def> {
+    DEFS.get(*INDICES.get(name)?).copied()
+}
+
+fn find_by_name_or_alias(name: &str) -> Option<&'static Def> {
+    DEFS.iter().find(|def| def.name == name || def.aliases.contains(&name)).copied()
 }
 
 /// Returns the properties of a function of Serrate that planner rules use, or
@@ -369,7 +378,7 @@ pub(crate) fn find_list_function(name: &str) -> Option<&'static str> {
 /// Returns the name of the function `name` as a static string, and its argument that names a
 /// look-up table. Returns `None` if there is no such function or argument.
 pub(crate) fn find_table_argument(name: &str) -> Option<(&'static str, TableArgument)> {
-    let def = DEFS.iter().find(|def| def.name == name)?;
+    let def = find_named(name)?;
     Some((def.name, def.facts.table?))
 }
 
@@ -383,34 +392,33 @@ fn find_replacement_on_lists(name: &str) -> Option<&'static Arc<ScalarUDF>> {
 /// Whether the function `name` reads a file by the path in an argument.
 #[cfg(feature = "cluster")]
 pub(crate) fn reads_paths(name: &str) -> bool {
-    DEFS.iter().any(|def| def.name == name && def.facts.reads_paths)
+    find_named(name).is_some_and(|def| def.facts.reads_paths)
 }
 
 /// Whether no call of the function `name` fails, whatever the values of its arguments.
 #[doc(hidden)]
 pub fn is_total(name: &str) -> bool {
-    DEFS.iter().any(|def| def.name == name && def.fails == FailureCase::Never)
+    find_named(name).is_some_and(|def| def.fails == FailureCase::Never)
 }
 
 pub(crate) fn find_scalar(name: &str) -> Option<&'static Arc<ScalarUDF>> {
-    SCALAR.get(*PLACES.get(name)?)
+    SCALAR.get(*INDICES.get(name)?)
 }
 
 /// Returns the names of the parameters of a function of Serrate, and how many of them are required.
 /// Returns `None` for other functions, and if calls of the function have no fixed parameters.
 pub(crate) fn list_parameter_names(name: &str) -> Option<(Vec<&'static str>, usize)> {
-    let def = DEFS.iter().find(|def| def.name == name || def.aliases.contains(&name))?;
+    let def = find_by_name_or_alias(name)?;
     Some((def.list_parameter_names()?, def.arity.0))
 }
 
 /// Whether FILTER (WHERE mask) can follow a call of a function. True for functions that reduce a
 /// list, or two lists: `f(x) FILTER (WHERE m)` means `f(ragged_filter(x, m))`.
 pub(crate) fn takes_filter(name: &str) -> bool {
-    DEFS.iter().any(|def| {
-        (def.name == name || def.aliases.contains(&name))
-            && (def.doc.section == FunctionSection::Reduce
-                || def.name == shape::COUNT.name
-                || def.facts.pairs)
+    find_by_name_or_alias(name).is_some_and(|def| {
+        def.doc.section == FunctionSection::Reduce
+            || def.name == shape::COUNT.name
+            || def.facts.pairs
     })
 }
 
@@ -425,7 +433,7 @@ pub(crate) fn get_map_function() -> &'static Arc<HigherOrderUDF> {
 
 #[cfg(test)]
 pub(crate) fn find_arity(name: &str) -> Option<(usize, usize)> {
-    let scalar = DEFS.iter().find(|d| d.name == name).map(|d| d.arity);
+    let scalar = find_named(name).map(|def| def.arity);
     scalar.or_else(|| aggregate::find_aggregate_arity(name))
 }
 
@@ -433,8 +441,7 @@ pub(crate) fn find_arity(name: &str) -> Option<(usize, usize)> {
 /// function of Serrate gives. Returns `None` for other functions.
 #[cfg(test)]
 pub(crate) fn find_first_syntax(name: &str) -> Option<&'static str> {
-    let def = DEFS.iter().find(|def| def.name == name)?;
-    def.doc.syntax.first().copied()
+    find_named(name)?.doc.syntax.first().copied()
 }
 
 /// Returns all scalar functions.

@@ -248,10 +248,11 @@ pub(super) static QUANTILE: Def = Def {
             .output_type(lists.leaf())
             .map_err(|_| refuse_leaf(plan, Reduction::Median, lists.leaf()))?;
         let such = "0.5 or [0.25, 0.75]";
-        let several = match plan.require_literal(1, "q", such)? {
+        let has_list = match plan.require_literal(1, "q", such)? {
             None => false,
             Some(value) => match find_literal_quantiles(value) {
-                Some((qs, several)) if qs.iter().all(|q| (0.0..=1.0).contains(q)) => several,
+                Some(LiteralQuantiles::One(q)) if is_fraction(q) => false,
+                Some(LiteralQuantiles::List(qs)) if qs.iter().copied().all(is_fraction) => true,
                 _ => {
                     return Err(plan.refuse_call(format!(
                         "argument 2 (q) must be a number from 0 to 1 such as {such}; it is {value}"
@@ -259,7 +260,7 @@ pub(super) static QUANTILE: Def = Def {
                 }
             },
         };
-        let out = if several { DataType::new_list(out, true) } else { out };
+        let out = if has_list { DataType::new_list(out, true) } else { out };
         Ok(make_nullable(match axis {
             None => out,
             Some(axis) => lists.to_plain_fields().remove_level(axis - 1, out),
@@ -269,11 +270,9 @@ pub(super) static QUANTILE: Def = Def {
         let x = call.read_ragged(0)?;
         let axis = call.read_integer(2);
         match call.find_constant(1).and_then(find_literal_quantiles) {
-            Some((qs, true)) => call.to_lists(&reduce::quantiles(&x, &qs, axis)?),
-            Some((qs, false)) if qs.len() == 1 => {
-                call.to_lists(&reduce::quantile(&x, qs[0], axis)?)
-            }
-            _ => Err(Error::invalid(
+            Some(LiteralQuantiles::List(qs)) => call.to_lists(&reduce::quantiles(&x, &qs, axis)?),
+            Some(LiteralQuantiles::One(q)) => call.to_lists(&reduce::quantile(&x, q, axis)?),
+            None => Err(Error::invalid(
                 "ragged_quantile: argument 2 (q) must be a literal such as 0.5; it is another expression",
             )),
         }
@@ -285,21 +284,38 @@ pub(super) static QUANTILE: Def = Def {
     ..Def::DEFAULTS
 };
 
-/// Returns the quantiles in a literal, and whether the literal is a list. Returns `None` unless the
-/// literal is a number or a list of numbers, without NULL.
-fn find_literal_quantiles(value: &ScalarValue) -> Option<(Vec<f64>, bool)> {
-    let list = list_depth(&value.data_type()) == 1;
+/// The argument `q` of `ragged_quantile`.
+enum LiteralQuantiles {
+    One(f64),
+    List(Vec<f64>),
+}
+
+fn is_fraction(q: f64) -> bool {
+    (0.0..=1.0).contains(&q)
+}
+
+/// Returns the quantiles in a literal. Returns `None` unless the literal is a number or a list of
+/// numbers, without NULL.
+fn find_literal_quantiles(value: &ScalarValue) -> Option<LiteralQuantiles> {
+    if value.is_null() {
+        return None;
+    }
+    let is_list = list_depth(&value.data_type()) == 1;
     let array = match value {
-        ScalarValue::List(a) if list => a.value(0),
-        ScalarValue::LargeList(a) if list => a.value(0),
-        ScalarValue::FixedSizeList(a) if list => a.value(0),
+        ScalarValue::List(a) if is_list => a.value(0),
+        ScalarValue::LargeList(a) if is_list => a.value(0),
+        ScalarValue::FixedSizeList(a) if is_list => a.value(0),
         value if value.data_type().is_numeric() => value.to_array_of_size(1).ok()?,
         _ => return None,
     };
     let array = cast(&array, &DataType::Float64).ok()?;
     let numbers = array.as_primitive::<Float64Type>();
     let all = numbers.iter().collect::<Option<Vec<f64>>>()?;
-    (!value.is_null()).then_some((all, list))
+    match (is_list, all.as_slice()) {
+        (true, _) => Some(LiteralQuantiles::List(all)),
+        (false, &[q]) => Some(LiteralQuantiles::One(q)),
+        (false, _) => None,
+    }
 }
 
 fn plan_reduction(plan: &CallPlan<'_>, how: Reduction) -> Result<FieldRef> {

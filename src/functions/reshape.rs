@@ -166,7 +166,7 @@ pub(super) static RESHAPE: Def = Def {
         let lists = plan.require_lists(0)?;
         let such = "[-1, 2]";
         let value = plan.require_literal(1, "the sizes", such)?;
-        let sizes = value.and_then(find_literal_sizes).filter(|s| !s.is_empty());
+        let sizes = value.and_then(read_literal_integers).filter(|s| !s.is_empty());
         let Some(sizes) = sizes else {
             return Err(plan.refuse_call(format!(
                 "argument 2 (the sizes) must be a list of one or more integers such as {such}; it is {}",
@@ -183,14 +183,15 @@ pub(super) static RESHAPE: Def = Def {
         plan_retyped_field(plan, lists.repeat_level(axis - 1, sizes.len()))
     },
     call: |call| {
-        let sizes = call.find_constant(1).and_then(find_literal_sizes).unwrap_or_default();
+        let sizes = call.find_constant(1).and_then(read_literal_integers).unwrap_or_default();
         let axis = call.read_integer(2).unwrap_or(1);
         call.to_lists(&reshape::reshape(&call.read_ragged(0)?, axis, &sizes)?)
     },
     ..Def::DEFAULTS
 };
 
-pub(super) fn find_literal_sizes(value: &ScalarValue) -> Option<Vec<i64>> {
+/// Returns the integers of a literal list, or `None` for any other literal.
+fn read_literal_integers(value: &ScalarValue) -> Option<Vec<i64>> {
     let list = match value {
         ScalarValue::List(a) if !value.is_null() => a.value(0),
         ScalarValue::LargeList(a) if !value.is_null() => a.value(0),

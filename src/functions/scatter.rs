@@ -40,13 +40,7 @@ pub(super) static SCATTER: Def = Def {
     plan: |plan| {
         let lists = plan.require_lists(0)?;
         let at = check_integers(plan, 1, "the positions")?;
-        if at.depth() > lists.depth() {
-            return Err(plan.refuse_call(format!(
-                "argument 2 (the positions) has {} levels of lists, but argument 1 has only {}; give positions with at most as many levels as argument 1",
-                at.depth(),
-                lists.depth()
-            )));
-        }
+        plan.check_depth(&lists, &at, "the positions", "positions")?;
         let values = NestedListType::from_type(plan.data_type(2));
         if values.depth() != lists.depth() && values.depth() > 0 {
             return Err(plan.refuse_call(format!(

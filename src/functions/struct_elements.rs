@@ -7,6 +7,7 @@ use arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
 
 use super::common_decimal::find_common_decimal;
+use super::element_types::{find_element_field, replace_element_type};
 
 /// Returns the types to which the arguments of `array_append`, `array_prepend` or `array_has` must
 /// be cast, if they are a list of structs and a struct whose fields have the same names, but other
@@ -22,21 +23,12 @@ pub(super) fn widen_structs(function: &str, types: &[DataType]) -> Option<Vec<Da
         _ => return None,
     };
     let (list, value) = (types.get(at)?, types.get(1 - at)?);
-    let (DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _)) =
-        list
-    else {
-        return None;
-    };
-    let (DataType::Struct(elements), DataType::Struct(fields)) = (field.data_type(), value) else {
+    let element = find_element_field(list)?.data_type();
+    let (DataType::Struct(elements), DataType::Struct(fields)) = (element, value) else {
         return None;
     };
     let common = DataType::Struct(unify_fields(elements, fields)?);
-    let field = Arc::new(field.as_ref().clone().with_data_type(common.clone()));
-    let list = match list {
-        DataType::LargeList(_) => DataType::LargeList(field),
-        DataType::FixedSizeList(_, length) => DataType::FixedSizeList(field, *length),
-        _ => DataType::List(field),
-    };
+    let list = replace_element_type(list, common.clone())?;
     Some(if at == 0 { vec![list, common] } else { vec![common, list] })
 }
 

@@ -38,13 +38,7 @@ pub(super) static TAKE: Def = Def {
             return plan_same_field(plan);
         }
         let indices = check_integers(plan, 1, "the positions")?;
-        if indices.depth() > lists.depth() {
-            return Err(plan.refuse_call(format!(
-                "argument 2 (the positions) has {} levels of lists, but argument 1 has only {}; give positions with at most as many levels as argument 1",
-                indices.depth(),
-                lists.depth()
-            )));
-        }
+        plan.check_depth(&lists, &indices, "the positions", "positions")?;
         let field = plan_same_field(plan)?;
         let out = NestedListType::from_type(&lists.widen_by(&indices).open()).open();
         Ok(std::sync::Arc::new(field.as_ref().clone().with_data_type(out)))

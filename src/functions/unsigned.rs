@@ -43,6 +43,7 @@ use datafusion::physical_expr::PhysicalExpr;
 
 use super::common_decimal::find_common_decimal;
 use super::common_unit::find_finest_unit;
+use super::element_types::find_element_field;
 use super::hidden::change_values;
 use super::long_results::charge_result;
 use super::stock_facts::{StockFact, has_fact};
@@ -334,15 +335,8 @@ const CHANGING: [&str; 8] = [
 /// query fails. Returns `None` for other calls, and for lists of decimals, because the cast would
 /// round the string.
 fn cast_text_to_number(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
-    let [
-        DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _),
-        value,
-        ..,
-    ] = types
-    else {
-        return None;
-    };
-    let element = field.data_type();
+    let [list, value, ..] = types else { return None };
+    let element = find_element_field(list)?.data_type();
     let is_number = element.is_integer() || element.is_floating();
     if !has_fact(function, StockFact::FindsElement) || !is_number || !value.is_string() {
         return None;
@@ -356,15 +350,8 @@ fn cast_text_to_number(function: &str, types: &[DataType]) -> Option<Vec<DataTyp
 /// decimals, because DataFusion casts the UInt64 to Int64, which fails if it does not fit. Returns
 /// `None` for other calls.
 fn widen_search(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
-    let [
-        DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _),
-        DataType::UInt64,
-        ..,
-    ] = types
-    else {
-        return None;
-    };
-    let is_signed = field.data_type().is_signed_integer();
+    let [list, DataType::UInt64, ..] = types else { return None };
+    let is_signed = find_element_field(list)?.data_type().is_signed_integer();
     let is_search = is_signed && has_fact(function, StockFact::FindsElement);
     is_search.then(|| find_element_types(function, types))?
 }
@@ -373,12 +360,9 @@ fn widen_search(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
 /// them into the list. The bytes or NULL get the type of the elements, because DataFusion finds no
 /// common type of bytes and NULL, or of different types of bytes. Returns `None` for other calls.
 fn cast_to_bytes(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
-    use DataType::{
-        Binary, BinaryView, FixedSizeBinary, FixedSizeList, LargeBinary, LargeList, List, Null,
-    };
-    let lists = types.iter().find(|t| list_depth(t) > 0)?;
-    let (List(field) | LargeList(field) | FixedSizeList(field, _)) = lists else { return None };
-    let element = field.data_type();
+    use DataType::{Binary, BinaryView, FixedSizeBinary, LargeBinary, Null};
+    let list = types.iter().find(|t| list_depth(t) > 0)?;
+    let element = find_element_field(list)?.data_type();
     let has_any_length = matches!(element, Binary | LargeBinary | BinaryView);
     let takes_element = has_fact(function, StockFact::FindsElement) || CHANGING.contains(&function);
     if !takes_element || !has_any_length && !matches!(element, FixedSizeBinary(_)) {
@@ -405,12 +389,7 @@ fn find_element_types(function: &str, types: &[DataType]) -> Option<Vec<DataType
         return None;
     }
     let at = types.iter().position(|t| list_depth(t) > 0)?;
-    let element = types[at].clone();
-    let (DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _)) =
-        &element
-    else {
-        return None;
-    };
+    let field = find_element_field(&types[at])?;
     // Excludes an argument that is a number of elements or a position, not a value: the last
     // argument of `array_remove_n`, `array_replace_n` and `array_position`.
     let values = match function {
@@ -431,7 +410,7 @@ fn find_element_types(function: &str, types: &[DataType]) -> Option<Vec<DataType
     let field = Arc::new(field.as_ref().clone().with_data_type(common.clone()));
     let mut found = types.to_vec();
     found[values].fill(common);
-    found[at] = match element {
+    found[at] = match types[at] {
         DataType::LargeList(_) => DataType::LargeList(field),
         _ => DataType::List(field),
     };

@@ -335,13 +335,7 @@ fn check_times(plan: &CallPlan<'_>) -> Result<WindowLevels> {
     if plan.is_list_view(2) {
         plan.require_lists(2)?;
     }
-    if time.depth() > x.depth() {
-        return Err(plan.refuse_call(format!(
-            "argument 2 (the times of the elements of argument 1) has {} levels of lists, but argument 1 has only {}; give times with at most as many levels as argument 1",
-            time.depth(),
-            x.depth()
-        )));
-    }
+    plan.check_depth(&x, &time, "the times of the elements of argument 1", "times")?;
     if at.depth() != time.depth() && at.depth() + 1 != time.depth() {
         return Err(plan.refuse_call(format!(
             "argument 3 (at) has {} level(s) of lists, and the times have {}; give argument 3 as many levels as the times, or one level less",

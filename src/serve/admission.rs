@@ -10,7 +10,7 @@ use tonic::Status;
 use super::metrics::ServerMetrics;
 
 /// Maximum number of waiting queries.
-const QUEUE: usize = 1024;
+const MAX_WAITING: usize = 1024;
 
 /// Lets at most `count` queries run at a time, each with a [`QueryPermit`]. Further queries wait
 /// for a permit in the order of their arrival.
@@ -19,7 +19,7 @@ pub(super) struct QueryAdmission {
     places: Arc<Semaphore>,
     count: usize,
     waiting: AtomicUsize,
-    patience: Duration,
+    max_wait: Duration,
     metrics: Arc<ServerMetrics>,
 }
 
@@ -48,27 +48,29 @@ impl Drop for WaitingCount<'_> {
 }
 
 impl QueryAdmission {
-    pub(super) fn new(count: usize, patience: Duration, metrics: Arc<ServerMetrics>) -> Self {
+    pub(super) fn new(count: usize, max_wait: Duration, metrics: Arc<ServerMetrics>) -> Self {
         let places = Arc::new(Semaphore::new(count));
-        Self { places, count, waiting: AtomicUsize::new(0), patience, metrics }
+        Self { places, count, waiting: AtomicUsize::new(0), max_wait, metrics }
     }
 
     /// Waits until a query may run. Returns an error if the queue is full, or if the query has
-    /// waited for the maximum time, the field `patience`.
+    /// waited for the maximum time, the field `max_wait`.
     pub(super) async fn wait_for_turn(&self) -> Result<QueryPermit, Status> {
         match Arc::clone(&self.places).try_acquire_owned() {
             Ok(permit) => Ok(self.take_place(permit)),
-            Err(_) => match tokio::time::timeout(self.patience, self.wait_for_place(QUEUE)).await {
-                Ok(entered) => entered,
-                Err(_) => {
-                    self.metrics.rejected.add(1);
-                    Err(Status::resource_exhausted(format!(
-                        "the query waited {} s, because the server already ran as many queries as --max-queries allows ({}); try again later, or start the server with a higher --max-queries or --queue-timeout",
-                        self.patience.as_secs(),
-                        self.count
-                    )))
+            Err(_) => {
+                match tokio::time::timeout(self.max_wait, self.wait_for_place(MAX_WAITING)).await {
+                    Ok(entered) => entered,
+                    Err(_) => {
+                        self.metrics.rejected.add(1);
+                        Err(Status::resource_exhausted(format!(
+                            "the query waited {} s, because the server already ran as many queries as --max-queries allows ({}); try again later, or start the server with a higher --max-queries or --queue-timeout",
+                            self.max_wait.as_secs(),
+                            self.count
+                        )))
+                    }
                 }
-            },
+            }
         }
     }
 

@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use super::metrics::ServerMetrics;
 
 /// Maximum number of connections at a time.
-const CONNECTIONS: usize = 64;
+const MAX_CONNECTIONS: usize = 64;
 /// Maximum time to receive the headers of a request. `LONGEST` is the maximum duration of a
 /// connection.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -24,7 +24,7 @@ const LONGEST: Duration = Duration::from_secs(300);
 
 /// Answers requests on `listener`. Does not end by itself: the caller drops the future.
 pub(super) async fn serve_metrics(listener: TcpListener, metrics: Arc<ServerMetrics>) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         match listener.accept().await {

@@ -22,11 +22,11 @@ use serrate_core::internal::lock_mutex;
 use tonic::Status;
 
 use super::sessions::draw_random_key;
-use super::status::{to_invalid, to_status};
+use super::status::{NO_TRANSACTIONS, to_invalid, to_status};
 use crate::sql::quote_name;
 
 /// Maximum size in bytes of the parameter values in one request.
-const BOUND: usize = 64 << 20;
+const MAX_PARAMETER_BYTES: usize = 64 << 20;
 
 /// All messages of a request, including the first, which names the command.
 pub(super) type FlightMessages = BoxStream<'static, Result<FlightData, Status>>;
@@ -42,15 +42,15 @@ fn convert_client_error(e: FlightError) -> DataFusionError {
 }
 
 /// Reads the parameter values of a request, as batches with one column per parameter. More than
-/// [`BOUND`] bytes are an error.
+/// [`MAX_PARAMETER_BYTES`] bytes are an error.
 pub(super) async fn read_parameters(messages: FlightMessages) -> Result<Vec<RecordBatch>, Status> {
     let mut total = 0usize;
     let counted = messages.map(move |message| {
         let message = message?;
         total = total.saturating_add(message.data_body.len());
-        match total > BOUND {
+        match total > MAX_PARAMETER_BYTES {
             true => Err(Status::resource_exhausted(format!(
-                "the parameter values of one request take more than {BOUND} bytes; load them into a table, and join that table"
+                "the parameter values of one request take more than {MAX_PARAMETER_BYTES} bytes; load them into a table, and join that table"
             ))),
             false => Ok(message),
         }
@@ -99,9 +99,7 @@ pub(super) async fn ingest_batches(
     messages: FlightMessages,
 ) -> Result<i64, Status> {
     if command.transaction_id.is_some() {
-        return Err(to_invalid(
-            "transactions are not supported, because each statement commits by itself; send the statement without a transaction",
-        ));
+        return Err(to_invalid(NO_TRANSACTIONS));
     }
     if let Some(option) = command.options.keys().next() {
         return Err(to_invalid(format!("the ingestion option {option} is unknown; omit it")));

@@ -16,9 +16,9 @@ use datafusion::logical_expr::sqlparser::dialect::DuckDbDialect;
 use datafusion::logical_expr::sqlparser::parser::Parser;
 
 /// Maximum number of list elements in one parameter value.
-const ELEMENTS: usize = 1 << 16;
+const MAX_ELEMENTS: usize = 1 << 16;
 /// Maximum depth of nested lists and structs in one parameter value.
-const DEPTH: usize = 16;
+const MAX_DEPTH: usize = 16;
 
 /// Returns the values in a batch as SQL literals: for each row, one literal per column. A value
 /// that is too long, too deep or of an unsupported type is an error.
@@ -72,9 +72,9 @@ impl ParameterLiteral {
     }
 
     fn write_value(&mut self, column: &ArrayRef, row: usize, depth: usize) -> Result<()> {
-        if depth > DEPTH {
+        if depth > MAX_DEPTH {
             return plan_err!(
-                "a parameter value nests lists or structs more than {DEPTH} levels deep; pass a value with fewer levels"
+                "a parameter value nests lists or structs more than {MAX_DEPTH} levels deep; pass a value with fewer levels"
             );
         }
         let data_type = column.data_type();
@@ -177,9 +177,9 @@ impl ParameterLiteral {
     fn write_list(&mut self, column: &ArrayRef, row: usize, depth: usize) -> Result<()> {
         let values = list_values(column, row)?;
         self.elements = self.elements.saturating_add(values.len());
-        if self.elements > ELEMENTS {
+        if self.elements > MAX_ELEMENTS {
             return plan_err!(
-                "a parameter value has more than {ELEMENTS} list elements; load them into a table, and join that table"
+                "a parameter value has more than {MAX_ELEMENTS} list elements; load them into a table, and join that table"
             );
         }
         self.add_cast(column.data_type(), |this| {
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn long_lists_are_refused() {
-        let long = [Some(vec![Some(1); ELEMENTS + 1])];
+        let long = [Some(vec![Some(1); MAX_ELEMENTS + 1])];
         let column: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(long));
         let error = to_literal(&column, 0).unwrap_err().to_string();
         assert!(error.contains("join that table"), "{error}");

@@ -31,7 +31,7 @@ use super::wire_types::to_wire_schema;
 use crate::sql::{convert_internal_error, sum_counts};
 
 /// Maximum number of messages that a query computes in advance, before its client reads them.
-const AHEAD: usize = 2;
+const MAX_MESSAGES_AHEAD: usize = 2;
 
 /// State that all queries of a server share.
 #[derive(Debug)]
@@ -239,7 +239,7 @@ impl QueryEngine {
         ready: ReadyResult,
     ) -> Result<BoxStream<'static, Result<FlightData, Status>>, Status> {
         self.check_running()?;
-        let (sender, receiver) = mpsc::channel(AHEAD);
+        let (sender, receiver) = mpsc::channel(MAX_MESSAGES_AHEAD);
         let open = session.open_query(Some(id));
         let engine = Arc::clone(self);
         let (start, started) = oneshot::channel::<()>();

@@ -30,11 +30,11 @@ use crate::sql::{find_process_runtime, new_session_in};
 /// Stack size in bytes of the threads that run queries, the same as in the `serrate` command.
 const STACK: usize = 64 << 20;
 /// Time between keep-alive pings on a connection, and maximum time to answer one.
-const PING: Duration = Duration::from_secs(15);
+const PING_INTERVAL: Duration = Duration::from_secs(15);
 /// Maximum time that a stopping server waits for cancelled queries and last messages to clients.
-const LAST: Duration = Duration::from_millis(500);
+const STOP_LIMIT: Duration = Duration::from_millis(500);
 /// Maximum number of concurrent requests on a connection.
-const STREAMS: u32 = 256;
+const MAX_STREAMS: u32 = 256;
 
 pub(crate) struct ServeConfig {
     /// Address to listen on; port 0 chooses a free port.
@@ -179,7 +179,7 @@ pub(crate) async fn serve_clients(
     if !ended.await {
         engine.stopping.store(true, Ordering::SeqCst);
         sessions.end_all();
-        let _ = tokio::time::timeout(LAST, &mut serving).await;
+        let _ = tokio::time::timeout(STOP_LIMIT, &mut serving).await;
     }
     Ok(())
 }
@@ -189,7 +189,7 @@ async fn wait_for_queries(metrics: &ServerMetrics) {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     // Leaves time for the last messages to reach the clients.
-    tokio::time::sleep(LAST).await;
+    tokio::time::sleep(STOP_LIMIT).await;
 }
 
 fn build_engine(
@@ -228,9 +228,9 @@ fn build_service(
 fn build_server(config: &ServeConfig) -> Result<Server> {
     let server = Server::builder()
         .tcp_nodelay(true)
-        .max_concurrent_streams(STREAMS)
-        .http2_keepalive_interval(Some(PING))
-        .http2_keepalive_timeout(Some(PING));
+        .max_concurrent_streams(MAX_STREAMS)
+        .http2_keepalive_interval(Some(PING_INTERVAL))
+        .http2_keepalive_timeout(Some(PING_INTERVAL));
     encrypt_server(server, config.tls.as_ref())
 }
 

@@ -29,10 +29,10 @@ use super::ready_result::ReadyResult;
 use super::request_origin::Caller;
 use super::sessions::{ServerSession, ServerSessions, find_cookie, format_cookie};
 use super::statement::{find_schema, parse_complete, prepare_statement, to_plan_status};
-use super::status::{to_invalid, to_status};
+use super::status::{NO_TRANSACTIONS, to_invalid, to_status};
 
 /// Maximum number of rows of parameter values that a client can bind to a prepared statement.
-const ROWS: usize = 1 << 16;
+const MAX_PARAMETER_ROWS: usize = 1 << 16;
 
 const ACTIONS: [(&str, &str); 5] = [
     ("CreatePreparedStatement", "Prepares a statement"),
@@ -209,9 +209,7 @@ impl SqlService {
                 Ok(Some(Bytes::from_static(&[0x08, 0x01])))
             }
             "BeginTransaction" | "EndTransaction" | "BeginSavepoint" | "EndSavepoint" => {
-                Err(Status::unimplemented(
-                    "transactions are not supported, because each statement commits by itself; send the statement without a transaction",
-                ))
+                Err(Status::unimplemented(NO_TRANSACTIONS))
             }
             other => Err(Status::unimplemented(format!(
                 "the server does not support the action {}; it supports {}",
@@ -265,9 +263,9 @@ async fn bind_messages(
                 batch.num_columns()
             )));
         }
-        if rows.len().saturating_add(batch.num_rows()) > ROWS {
+        if rows.len().saturating_add(batch.num_rows()) > MAX_PARAMETER_ROWS {
             return Err(to_invalid(format!(
-                "more than {ROWS} rows of parameter values are bound; load them into a table, and join that table"
+                "more than {MAX_PARAMETER_ROWS} rows of parameter values are bound; load them into a table, and join that table"
             )));
         }
         rows.extend(to_arguments(&batch).map_err(|e| to_status(&e))?);
@@ -304,9 +302,7 @@ fn make_unknown_command_status(command: &Command) -> Status {
 
 fn refuse_transaction(id: Option<&Bytes>) -> Result<(), Status> {
     match id.is_some_and(|id| !id.is_empty()) {
-        true => Err(to_invalid(
-            "transactions are not supported, because each statement commits by itself; send the statement without a transaction",
-        )),
+        true => Err(to_invalid(NO_TRANSACTIONS)),
         false => Ok(()),
     }
 }
@@ -324,10 +320,7 @@ fn to_command(any: Any) -> Result<Command, Status> {
 }
 
 fn unpack_body<T: ProstMessageExt>(body: &[u8]) -> Result<T, Status> {
-    let unpacked = decode_any(body)?.unpack();
-    let unpacked = unpacked.map_err(|e| {
-        to_invalid(format!("the request cannot be decoded: {e}; use a client of Flight SQL"))
-    })?;
+    let unpacked = decode_any(body)?.unpack().map_err(convert_decode_error)?;
     unpacked.ok_or_else(|| {
         to_invalid(
             "the body of the action does not have the type that belongs to the name of the action; use a client of Flight SQL",
@@ -335,7 +328,7 @@ fn unpack_body<T: ProstMessageExt>(body: &[u8]) -> Result<T, Status> {
     })
 }
 
-fn convert_decode_error(e: prost::DecodeError) -> Status {
+fn convert_decode_error(e: impl std::fmt::Display) -> Status {
     to_invalid(format!("the request cannot be decoded: {e}; use a client of Flight SQL"))
 }
 

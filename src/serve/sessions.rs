@@ -29,12 +29,12 @@ pub(crate) type AttachSession = Arc<dyn Fn(&SessionContext) + Send + Sync>;
 
 const COOKIE: &str = "serrate_session";
 /// Maximum number of results of a session that are planned and not yet read.
-const RESULTS: usize = 64;
+const MAX_RESULTS: usize = 64;
 /// Time for which a session stays open after its last connection has closed, so that its client can
 /// reconnect.
 const LINGER: Duration = Duration::from_secs(60);
 /// Maximum number of prepared statements of a session.
-const STATEMENTS: usize = 256;
+const MAX_STATEMENTS: usize = 256;
 
 /// One session: settings, tables, prepared statements and results.
 pub(super) struct ServerSession {
@@ -157,13 +157,13 @@ impl ServerSession {
     }
 
     /// Keeps a result until its client reads it, and returns its id. Returns an error if the
-    /// session already keeps [`RESULTS`] results.
+    /// session already keeps [`MAX_RESULTS`] results.
     pub(super) fn keep_result(&self, result: ReadyResult) -> Result<String, Status> {
         let id = draw_random_key()?;
         let mut parts = lock_mutex(&self.parts);
-        if parts.results.len() >= RESULTS {
+        if parts.results.len() >= MAX_RESULTS {
             return Err(Status::resource_exhausted(format!(
-                "the session already has {RESULTS} unread results, the maximum; read or cancel some of them"
+                "the session already has {MAX_RESULTS} unread results, the maximum; read or cancel some of them"
             )));
         }
         parts.results.insert(id.clone(), (result, Instant::now()));
@@ -182,9 +182,9 @@ impl ServerSession {
     pub(super) fn keep_statement(&self, statement: PreparedStatement) -> Result<String, Status> {
         let id = draw_random_key()?;
         let mut parts = lock_mutex(&self.parts);
-        if parts.statements.len() >= STATEMENTS {
+        if parts.statements.len() >= MAX_STATEMENTS {
             return Err(Status::resource_exhausted(format!(
-                "the session already has {STATEMENTS} prepared statements, the maximum; close some of them"
+                "the session already has {MAX_STATEMENTS} prepared statements, the maximum; close some of them"
             )));
         }
         parts.statements.insert(id.clone(), Arc::new(statement));

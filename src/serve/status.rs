@@ -12,7 +12,7 @@ use crate::sql::{LOST_WORKER, describe_error};
 
 /// Maximum number of characters of a message. Messages are sent in HTTP headers, whose size clients
 /// limit.
-const LONGEST: usize = 2000;
+const MAX_CHARACTERS: usize = 2000;
 
 /// Returns the status of a failed statement: a code for the kind of error, and the text that the
 /// command would print.
@@ -28,12 +28,14 @@ pub(super) fn convert_panic(panic: &(dyn Any + Send)) -> Status {
     )))
 }
 
+pub(super) const NO_TRANSACTIONS: &str = "transactions are not supported, because each statement commits by itself; send the statement without a transaction";
+
 pub(super) fn to_invalid(text: impl AsRef<str>) -> Status {
     Status::invalid_argument(shorten_text(text.as_ref()))
 }
 
 fn shorten_text(text: &str) -> String {
-    match text.char_indices().nth(LONGEST) {
+    match text.char_indices().nth(MAX_CHARACTERS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
@@ -123,6 +125,6 @@ mod tests {
     #[test]
     fn long_messages_are_cut() {
         let said = to_status(&DataFusionError::Plan("é".repeat(5000)));
-        assert_eq!(said.message().chars().count(), LONGEST + 1);
+        assert_eq!(said.message().chars().count(), MAX_CHARACTERS + 1);
     }
 }

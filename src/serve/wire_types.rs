@@ -6,10 +6,11 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::array::{ArrayRef, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use arrow::error::ArrowError;
+use serrate_core::internal::build_record_batch;
 
 /// Returns a schema with wire types. Names, nullability and metadata stay unchanged.
 pub(super) fn to_wire_schema(schema: &Schema) -> SchemaRef {
@@ -69,8 +70,7 @@ pub(super) fn to_wire_batch(
     let fields: Fields = fields
         .map(|(field, column)| Field::new(field.name(), column.data_type().clone(), true))
         .collect();
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
+    build_record_batch(Arc::new(Schema::new(fields)), columns, batch.num_rows())
 }
 
 #[cfg(test)]

@@ -225,57 +225,69 @@ fn find_source_name(source: &Arc<dyn DataSource>) -> &'static str {
     }
 }
 
-fn convert_files_to_portable(files: &FileScanConfig) -> std::result::Result<PortableNode, String> {
-    check_files(files)?;
-    let source = match files.file_source().downcast_ref::<GuardedSource>() {
-        Some(guarded) => guarded.inner_source(),
-        None => files.file_source(),
-    };
-    let (stock, reader): (Arc<dyn FileSource>, PortableReader) = if let Some(nrt) =
-        source.downcast_ref::<NrtSource>()
-    {
-        let mut carrier = ParquetSource::new(nrt.table_schema().clone());
-        if let Some(filter) = nrt.filter() {
-            carrier = carrier.with_predicate(filter);
-        }
-        let Some(projection) = nrt.projection() else {
-            return Err(
-                "an .nrt scan does not list the columns to read, so the session runs the scan"
-                    .into(),
-            );
-        };
-        let carrier = carrier.try_pushdown_projection(projection);
-        let Ok(Some(carrier)) = carrier else {
-            return Err(
-                    "the selected columns of the .nrt scan cannot be sent to workers, so the session runs the scan"
-                        .into(),
-                );
-        };
-        (carrier, PortableReader::Nrt)
-    } else if let Some(lists) = source.downcast_ref::<ListsSource>() {
+/// Returns the source that a worker receives in place of `source`, and what the worker makes of it.
+/// The error is the reason why the session must run the scan.
+fn find_portable_source(
+    source: &Arc<dyn FileSource>,
+) -> std::result::Result<(Arc<dyn FileSource>, PortableReader), String> {
+    if let Some(nrt) = source.downcast_ref::<NrtSource>() {
+        return Ok((make_nrt_carrier(nrt)?, PortableReader::Nrt));
+    }
+    if let Some(lists) = source.downcast_ref::<ListsSource>() {
         if lists.has_windows() {
             return Err(
                 "workers cannot skip rows in files for an OFFSET, so the session runs the scan"
                     .into(),
             );
         }
-        (Arc::new(lists.stock().clone()), PortableReader::Lists { leaves: lists.leaves() })
-    } else if source.is::<ParquetSource>() {
-        (Arc::clone(source), PortableReader::Parquet)
+        let stock: Arc<dyn FileSource> = Arc::new(lists.stock().clone());
+        return Ok((stock, PortableReader::Lists { leaves: lists.leaves() }));
+    }
+    if source.is::<ParquetSource>() {
+        return Ok((Arc::clone(source), PortableReader::Parquet));
+    }
+    Err(if source.is::<ArrowScan>() {
+        find_reason("ArrowScan")
+    } else if source.is::<CsvScan>() {
+        find_reason("CsvScan")
+    } else if source.is::<JsonScan>() {
+        find_reason("JsonScan")
     } else {
-        return Err(if source.is::<ArrowScan>() {
-            find_reason("ArrowScan")
-        } else if source.is::<CsvScan>() {
-            find_reason("CsvScan")
-        } else if source.is::<JsonScan>() {
-            find_reason("JsonScan")
-        } else {
-            format!(
-                "workers cannot read files of type {}, so the session reads these files",
-                source.file_type()
-            )
-        });
+        format!(
+            "workers cannot read files of type {}, so the session reads these files",
+            source.file_type()
+        )
+    })
+}
+
+/// Returns a Parquet source with the columns and the filter of an `.nrt` source, because DataFusion
+/// encodes only its own sources. The error is the reason why the session must run the scan.
+fn make_nrt_carrier(nrt: &NrtSource) -> std::result::Result<Arc<dyn FileSource>, String> {
+    let mut carrier = ParquetSource::new(nrt.table_schema().clone());
+    if let Some(filter) = nrt.filter() {
+        carrier = carrier.with_predicate(filter);
+    }
+    let Some(projection) = nrt.projection() else {
+        return Err(
+            "an .nrt scan does not list the columns to read, so the session runs the scan".into()
+        );
     };
+    match carrier.try_pushdown_projection(projection) {
+        Ok(Some(carrier)) => Ok(carrier),
+        _ => Err(
+            "the selected columns of the .nrt scan cannot be sent to workers, so the session runs the scan"
+                .into(),
+        ),
+    }
+}
+
+fn convert_files_to_portable(files: &FileScanConfig) -> std::result::Result<PortableNode, String> {
+    check_files(files)?;
+    let source = match files.file_source().downcast_ref::<GuardedSource>() {
+        Some(guarded) => guarded.inner_source(),
+        None => files.file_source(),
+    };
+    let (stock, reader) = find_portable_source(source)?;
     if let Some(parquet) = stock.downcast_ref::<ParquetSource>()
         && is_reordered(parquet)
     {

@@ -24,7 +24,7 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 
 use function_rule::{
-    FunctionRule, LogicalRule, PhysicalRule, RemovedRule, SkippableRule, TypeRule, WrappedRule,
+    AnalysisRule, FunctionRule, LogicalRule, PhysicalRule, RemovedRule, SkippableRule, WrappedRule,
 };
 use rule_list::list_rules;
 use session_rule::{RemovalCondition, RuleStep, SessionRule};
@@ -67,10 +67,10 @@ fn make_rule<F>(rule: &SessionRule, function: F) -> Arc<FunctionRule<F>> {
     Arc::new(FunctionRule { name: rule.name, is_switched, function })
 }
 
-fn list_rules_before_coercion() -> impl Iterator<Item = TypeRule> {
+fn list_rules_before_coercion() -> impl Iterator<Item = AnalysisRule> {
     list_rules().filter_map(|rule| match rule.step {
         RuleStep::BeforeCoercion(facts, analyze) => {
-            Some(make_rule(rule, (facts, analyze)) as TypeRule)
+            Some(make_rule(rule, (facts, analyze)) as AnalysisRule)
         }
         _ => None,
     })
@@ -89,12 +89,14 @@ pub(in crate::sql) fn coerce_types(
     TypeCoercion::new().analyze(coerced, &ConfigOptions::default())
 }
 
-pub(in crate::sql) fn add_analyzer_rules(rules: &mut Vec<TypeRule>) {
+pub(in crate::sql) fn add_analyzer_rules(rules: &mut Vec<AnalysisRule>) {
     let first = list_rules().filter_map(|rule| match rule.step {
-        RuleStep::FirstOfAll(facts, analyze) => Some(make_rule(rule, (facts, analyze)) as TypeRule),
+        RuleStep::FirstOfAll(facts, analyze) => {
+            Some(make_rule(rule, (facts, analyze)) as AnalysisRule)
+        }
         _ => None,
     });
-    let first: Vec<TypeRule> = first.collect();
+    let first: Vec<AnalysisRule> = first.collect();
     // Before type coercion, DataFusion resolves the argument of `grouping(x)` to one of the keys of
     // GROUP BY. Rules that change keys must run after this resolution, so they are inserted
     // directly before type coercion.
@@ -108,10 +110,10 @@ pub(in crate::sql) fn add_analyzer_rules(rules: &mut Vec<TypeRule>) {
     }
 }
 
-pub(in crate::sql) fn list_last_analyzer_rules() -> impl Iterator<Item = TypeRule> {
+pub(in crate::sql) fn list_last_analyzer_rules() -> impl Iterator<Item = AnalysisRule> {
     list_rules().filter_map(|rule| match rule.step {
         RuleStep::AfterCoercion(facts, analyze) => {
-            Some(make_rule(rule, (facts, analyze)) as TypeRule)
+            Some(make_rule(rule, (facts, analyze)) as AnalysisRule)
         }
         _ => None,
     })

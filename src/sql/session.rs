@@ -166,7 +166,7 @@ pub(crate) fn new_session_in(config: SessionConfig, runtime: &RuntimeEnv) -> Ses
         .with_config(set_defaults(config))
         .with_runtime_env(Arc::new(runtime.clone()))
         .with_default_features();
-    let ctx: SessionContext = SessionContext::new_with_state(configure(builder).build());
+    let ctx = SessionContext::new_with_state(configure(builder).build());
     let ctx = add_path_tables(ctx);
     for (name, factory) in ctx.state_ref().write().table_factories_mut() {
         if name != DOK {
@@ -213,7 +213,8 @@ fn set_defaults(config: SessionConfig) -> SessionConfig {
     config
 }
 
-/// Adds Serrate's functions, and those that replace functions of DataFusion.
+/// Adds Serrate's functions, and those that replace functions of DataFusion. The functions that
+/// wrap a function which is already registered come last.
 fn add_functions(ctx: &SessionContext) {
     for function in all_scalar() {
         ctx.register_udf(function.as_ref().clone());

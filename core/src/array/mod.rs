@@ -18,6 +18,7 @@ mod offsets;
 pub(crate) mod prefetch;
 mod ragged;
 pub(crate) mod ranges;
+pub(crate) mod record_batch;
 
 pub use self::arrow::{ListKind, leaf_type, list_depth, list_kind, list_of};
 pub(crate) use axis::make_lists_like;

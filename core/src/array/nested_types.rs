@@ -1,4 +1,15 @@
+//! Questions about a type and the types within it.
+
 use arrow::datatypes::DataType;
+
+/// Returns whether values of a type are strings: Utf8, LargeUtf8, Utf8View, or a dictionary of
+/// these.
+pub(crate) fn is_string_like(t: &DataType) -> bool {
+    match t {
+        DataType::Dictionary(_, values) => is_string_like(values),
+        t => t.is_string(),
+    }
+}
 
 /// Returns whether `is` holds for a type, or for a type within it: of an element, a field or a
 /// value of a dictionary.

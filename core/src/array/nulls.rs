@@ -41,6 +41,12 @@ fn replace_nulls<T: ArrowPrimitiveType>(
     Arc::new(values.with_data_type(array.data_type().clone()))
 }
 
+/// Returns the validity of `values`, or `None` if no value is null. A dictionary key whose value is
+/// null counts as null.
+pub(crate) fn find_validity(values: &dyn Array) -> Option<NullBuffer> {
+    values.logical_nulls().filter(|n| n.null_count() > 0)
+}
+
 /// Returns a bitmap whose bits are set where `mask` is true and not null.
 pub fn find_true_bits(mask: &BooleanArray) -> BooleanBuffer {
     match mask.nulls() {

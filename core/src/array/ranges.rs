@@ -41,9 +41,11 @@ pub(crate) fn check_row_range(rows: &Range<usize>, len: usize) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn count_values(ranges: &[Range<usize>]) -> Result<usize> {
+pub(crate) fn count_values<'a>(
+    ranges: impl IntoIterator<Item = &'a Range<usize>>,
+) -> Result<usize> {
     ranges
-        .iter()
+        .into_iter()
         .try_fold(0usize, |sum, r| sum.checked_add(r.len()))
         .ok_or_else(|| Error::invalid("more than 2^64 - 1 elements are selected; select fewer"))
 }
@@ -148,10 +150,7 @@ pub(crate) fn gather_parts(
         let data = keys.to_data().into_builder().data_type(first.data_type().clone());
         return Ok(make_array(data.child_data(vec![values.to_data()]).build()?));
     }
-    let len = parts
-        .iter()
-        .try_fold(0usize, |sum, (_, r)| sum.checked_add(r.len()))
-        .ok_or_else(|| Error::invalid("more than 2^64 - 1 elements are selected; select fewer"))?;
+    let len = count_values(parts.iter().map(|(_, range)| range))?;
     let data: Vec<ArrayData> = arrays.iter().map(|a| a.to_data()).collect();
     let Some(width) = first.data_type().primitive_width() else {
         let mut out = MutableArrayData::new(data.iter().collect(), false, len);

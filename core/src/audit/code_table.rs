@@ -8,8 +8,9 @@ use arrow::array::{Array, AsArray, StringArray};
 use arrow::datatypes::DataType;
 
 use super::{AuditLog, describe_core_error, list_names};
+use crate::array::nested_types::is_string_like;
 use crate::io::meds::Vocabulary;
-use crate::io::meds::file::{MedsFile, is_string_like};
+use crate::io::meds::file::MedsFile;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LifeMark {

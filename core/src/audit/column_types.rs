@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use arrow::datatypes::{DataType, TimeUnit};
 
 use super::AuditLog;
+use crate::array::nested_types::is_string_like;
 use crate::error::Result;
-use crate::io::meds::file::{MedsFile, is_string_like};
+use crate::io::meds::file::MedsFile;
 use crate::io::meds::plain_types::unify_types;
 
 #[derive(Debug)]

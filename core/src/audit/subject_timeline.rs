@@ -10,8 +10,9 @@ use arrow::datatypes::DataType;
 use super::code_table::{CodeTable, LifeMark};
 use super::time_checks::FaultTally;
 use super::{AuditLog, format_time};
+use crate::array::nested_types::is_string_like;
 use crate::error::Result;
-use crate::io::meds::file::{MedsFile, is_string_like};
+use crate::io::meds::file::MedsFile;
 
 const DAY: i64 = 86_400_000_000;
 

@@ -11,6 +11,7 @@ use super::structure::{multiply_saturating, unravel_position};
 use crate::array::{Layout, Offsets};
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
+use crate::kernels::scatter::DuplicateWrites;
 
 pub(super) trait IndexInteger: Copy + Sync {
     fn to_i64(self) -> i64;
@@ -108,13 +109,12 @@ fn resolve_position(index: i64, limit: usize) -> Option<usize> {
 }
 
 /// Returns the entries of `data` at the indices, one sample after the other, as a tensor
-/// `[number of all indices, entry shape..]`. `strict` has the meaning of [`IndexLimit::strict`].
+/// `[number of all indices, entry shape..]`.
 pub(super) fn gather_entries(
     data: &EntryView,
     indices: &BatchIndices,
-    strict: bool,
+    limit: IndexLimit,
 ) -> Result<DenseTensor> {
-    let limit = IndexLimit { width: data.width, strict };
     let entry = data.entry_bytes();
     let count = indices.offsets.children();
     let mut shape = vec![count];
@@ -206,8 +206,7 @@ pub(super) struct ScatterTarget<'a> {
     pub(super) shape: Vec<usize>,
     pub(super) before: TargetStart<'a>,
     pub(super) limit: IndexLimit,
-    /// Whether two writes to the same entry are an error; if false, the last write wins.
-    pub(super) unique: bool,
+    pub(super) duplicates: DuplicateWrites,
 }
 
 /// Fills the result with `target.before`, then writes entry `j` of each sample of `from` at the
@@ -271,6 +270,7 @@ fn scatter_part<E: EntryBytes, I: IndexInteger>(
         TargetStart::Fill(value) => repeat_value(out, value),
     }
     let all = from.values.as_bytes();
+    let refuses_duplicates = target.duplicates == DuplicateWrites::Refuse;
     let mut seen = WrittenPositions::default();
     for i in samples {
         let own = target.layout.range(i);
@@ -278,16 +278,14 @@ fn scatter_part<E: EntryBytes, I: IndexInteger>(
         let own = &mut out[(own.start - first) * e.size()..(own.end - first) * e.size()];
         let ids = &ids[indices.offsets.range(i)];
         let values = &all[from.layout.range(i).start * e.size()..];
-        if target.unique {
+        if refuses_duplicates {
             // Record writes to the entries of this sample, but not to padding: an index that points
             // to padding may repeat, because its write is dropped.
             seen.start_sample(own.len() / e.size());
         }
         for (j, id) in ids.iter().enumerate() {
             let at = resolve_position(id.to_i64(), limit);
-            if target.unique
-                && let Some(before) = at.and_then(|k| seen.record_write(k, j))
-            {
+            if refuses_duplicates && let Some(before) = at.and_then(|k| seen.record_write(k, j)) {
                 return Err(make_duplicate_error(indices, i, before, j, id.to_i64()));
             }
             if !at.is_some_and(|k| e.copy(own, k, values, j)) && at.is_none_or(|k| k >= limit) {

@@ -107,7 +107,7 @@ pub fn batched_indexing_access(
     let filler = convert_fill(filler_value.into(), data.dtype())?;
     let indices = BatchIndices::new(input_indices)?;
     let entries = EntryView::new(&data, indices.batch_shape(), dim)?;
-    let values = gather_entries(&entries, &indices, options.beyond == BeyondSample::Error)?;
+    let values = gather_entries(&entries, &indices, options.make_limit(entries.width))?;
     Ok(input_indices.replace_values(values, dim)?.with_filler(Some(filler)))
 }
 
@@ -161,7 +161,7 @@ pub fn batched_inverse_indexing_access(
         shape,
         before: TargetStart::Fill(filler.as_bytes()),
         limit: options.make_limit(output_num_targets),
-        unique: options.duplicates == DuplicateWrites::Refuse,
+        duplicates: options.duplicates,
     };
     let values = scatter_entries(&from, &indices, target)?;
     to_dense(&values, indices.batch_shape(), output_num_targets, dim)
@@ -223,7 +223,7 @@ fn write_entries(
         shape: own.values.shape().to_vec(),
         before: TargetStart::Copy(own.values.as_bytes()),
         limit: options.make_limit(own.width),
-        unique: options.duplicates == DuplicateWrites::Refuse,
+        duplicates: options.duplicates,
     };
     let values = scatter_entries(from, indices, target)?;
     match into {
@@ -306,7 +306,7 @@ pub fn batched_index_mapping(
     };
     let (from, to) = (BatchIndices::new(source_indices)?, BatchIndices::new(target_indices)?);
     let source = EntryView::new(&source, from.batch_shape(), along(&source))?;
-    let values = gather_entries(&source, &from, options.beyond == BeyondSample::Error)?;
+    let values = gather_entries(&source, &from, options.make_limit(source.width))?;
     let moved = EntryView {
         values,
         layout: source_indices.offsets().clone().into(),

@@ -10,6 +10,7 @@ use super::dense_plan::DenseSink;
 use super::densify::{check_out_len, create_tensor, densify_into_named, densify_named, plan_axes};
 use super::padding::PaddingBytes;
 use super::{DType, DenseOptions, DenseTensor, Fill};
+use crate::array::nulls::find_validity;
 use crate::array::{Layout, RaggedArray, resolve_axis};
 use crate::error::{Error, Result};
 
@@ -162,7 +163,7 @@ fn make_validity(
     options: &DenseOptions,
 ) -> Result<(RaggedArray, DenseOptions)> {
     let n = array.leaves().len();
-    let nulls = array.leaves().logical_nulls().filter(|n| n.null_count() > 0);
+    let nulls = find_validity(array.leaves());
     let valid = nulls.map_or_else(|| BooleanBuffer::new_set(n), |n| n.into_inner());
     let valid = Arc::new(BooleanArray::new(valid, None));
     let options = DenseOptions { fill: Some(Fill::Bool(false)), dtype: None, ..options.clone() };

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray, StringBuilder,
-};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray, StringBuilder};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 
 use super::json::json_columns::{convert_lists_to_json, make_text_schema};
+
+use crate::array::record_batch::build_record_batch;
 
 /// How fields of a CSV file are quoted.
 #[derive(Clone, Debug)]
@@ -82,8 +82,7 @@ pub fn quote_fields(batch: &RecordBatch, quotes: &CsvQuotes) -> Result<RecordBat
         false => Ok(Arc::clone(column)),
     });
     let columns = columns.collect::<Result<Vec<_>, _>>()?;
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    RecordBatch::try_new_with_options(schema, columns, &options)
+    build_record_batch(schema, columns, batch.num_rows())
 }
 
 fn quote_column(

@@ -32,6 +32,7 @@ const ASIDE: &str = ".old";
 /// Maximum number of attempts to remove a folder.
 const MOST_REMOVALS: usize = 20;
 
+/// Minimum time between two searches of a folder for leftovers.
 const MIN_SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Names leased by this process, each with its folder. The lock on a file does not show whether
@@ -42,6 +43,8 @@ static HELD: Mutex<Option<HashMap<OsString, HeldFolder>>> = Mutex::new(None);
 /// Folder of a leased name; `None` during a commit of several renames: if this process exits then,
 /// only the next writer may remove the files.
 type HeldFolder = Option<PathBuf>;
+
+/// The folders that this process has searched for leftovers, each with the time of the last search.
 static SWEPT: LazyLock<Mutex<HashMap<PathBuf, Instant>>> = LazyLock::new(Mutex::default);
 
 pub(crate) fn is_temporary(name: &OsStr) -> bool {
@@ -155,8 +158,8 @@ impl NameLease {
     /// before it was locked.
     fn lock_file(folder: &Path, (lock, path): (File, TempPath)) -> io::Result<Option<Self>> {
         let stem = path.file_stem().unwrap_or_default().to_owned();
-        let place = Some(folder.to_path_buf());
-        lock_mutex(&HELD).get_or_insert_default().insert(stem.clone(), place);
+        let held = Some(folder.to_path_buf());
+        lock_mutex(&HELD).get_or_insert_default().insert(stem.clone(), held);
         let mut lease = Self { folder: folder.to_path_buf(), stem, path, lock, left: false };
         match lease.lock.lock() {
             Ok(()) if !is_same_file(&lease.path, &lease.lock) => {
@@ -288,6 +291,10 @@ impl Drop for FileLock {
     }
 }
 
+fn is_lock_name(name: &OsStr) -> bool {
+    is_temporary(name) && Path::new(name).extension() == Some(OsStr::new(&LOCK[1..]))
+}
+
 fn create_lock(path: &Path) -> io::Result<File> {
     access::create_new(path)
 }
@@ -357,8 +364,7 @@ fn sweep_folder(folder: &Path) {
     }
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
-        let name = entry.file_name();
-        if is_temporary(&name) && Path::new(&name).extension() == Some(OsStr::new(&LOCK[1..])) {
+        if is_lock_name(&entry.file_name()) {
             let _ = recover_commit(folder, &entry.path());
         }
     }
@@ -371,12 +377,14 @@ fn sweep_folder(folder: &Path) {
 pub(crate) fn complete_commits(folder: &Path) -> io::Result<()> {
     let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
     for entry in entries.flatten() {
-        let (name, path) = (entry.file_name(), entry.path());
-        let is_lock = is_temporary(&name) && path.extension() == Some(OsStr::new(&LOCK[1..]));
+        let path = entry.path();
         // A lock file is empty until the writer records a commit in it.
         let has_record = || entry.metadata().is_ok_and(|lock| lock.len() > 0);
         let stem = path.file_stem().unwrap_or_default();
-        if is_lock && has_record() && make_path_in(folder, stem, DATA).exists() {
+        if is_lock_name(&entry.file_name())
+            && has_record()
+            && make_path_in(folder, stem, DATA).exists()
+        {
             access::check_write(folder)?;
             recover_commit(folder, &path)?;
         }

@@ -3,13 +3,12 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, RecordBatch, RecordBatchOptions, StringArray, make_array, new_null_array,
-};
+use arrow::array::{Array, ArrayRef, RecordBatch, StringArray, make_array, new_null_array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef, Fields, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
+use crate::array::record_batch::build_record_batch;
 use crate::kernels::span_texts::make_span_formatter;
 
 /// Returns the schema of the result of [`convert_spans_to_texts`] for a batch of schema `schema`.
@@ -33,8 +32,7 @@ pub fn convert_spans_to_texts(batch: &RecordBatch) -> Result<RecordBatch, ArrowE
     let columns = batch.columns().iter().zip(texts.fields());
     let columns = columns.map(|(column, field)| convert_spans(column, field.data_type()));
     let columns = columns.collect::<Result<Vec<_>, _>>()?;
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    RecordBatch::try_new_with_options(texts, columns, &options)
+    build_record_batch(texts, columns, batch.num_rows())
 }
 
 fn make_text_fields(fields: &Fields) -> Fields {

@@ -65,19 +65,18 @@ pub fn isin(array: &RaggedArray, values: &ArrayRef) -> Result<RaggedArray> {
         return array.with_leaves(Arc::new(BooleanArray::new_null(leaves.len())));
     }
     check_types(leaves.data_type(), values.data_type())?;
-    if must_compare_as_floats(value_type(leaves.data_type()), values)? {
-        let numbers = cast(leaves, value_type(leaves.data_type()))?;
-        let floats = cast_strictly(&numbers, &DataType::Float64)?;
-        return array.with_leaves(Arc::new(
-            SearchSet::new(&DataType::Float64, values)?.find_each(&floats)?,
-        ));
+    let leaf = value_type(leaves.data_type());
+    if must_compare_as_floats(leaf, values)? {
+        let floats = cast_strictly(&cast(leaves, leaf)?, &DataType::Float64)?;
+        let wanted = SearchSet::new(&DataType::Float64, values)?;
+        return array.with_leaves(Arc::new(wanted.find_each(&floats)?));
     }
-    if let Some(t) = find_zone_of_values(value_type(leaves.data_type()), values.data_type()) {
-        let local = cast(leaves, value_type(leaves.data_type()))?;
-        let instants = local_to_instants(&local, &t, false)?;
-        return array.with_leaves(Arc::new(SearchSet::new(&t, values)?.find_each(&instants)?));
+    if let Some(zoned) = find_zone_of_values(leaf, values.data_type()) {
+        let instants = local_to_instants(&cast(leaves, leaf)?, &zoned, false)?;
+        let wanted = SearchSet::new(&zoned, values)?;
+        return array.with_leaves(Arc::new(wanted.find_each(&instants)?));
     }
-    let wanted = SearchSet::new(value_type(leaves.data_type()), values)?;
+    let wanted = SearchSet::new(leaf, values)?;
     array.with_leaves(Arc::new(over_values(leaves, |leaves| wanted.find_each(leaves))?))
 }
 
@@ -217,48 +216,12 @@ impl SearchSet {
         }
         let parsed = find_parsed_type(leaf);
         if is_text(values.data_type()) && (parsed != *leaf || is_timestamp(leaf)) {
-            let texts = complete_texts(&values, &parsed)?;
-            values = match cast_time(&texts, &parsed) {
-                Some(found) => found?,
-                None => cast_strictly(&texts, &parsed)?,
-            };
-            // Leaves have microseconds or a coarser unit, so none equals a time with nanoseconds.
-            if matches!(parsed, DataType::Timestamp(TimeUnit::Microsecond, _)) {
-                values = filter(&values, &are_whole_microseconds(&texts)?)?;
-            }
+            values = parse_times(&values, &parsed)?;
         }
         if matches!(values.data_type(), DataType::Timestamp(_, None)) {
             values = convert_local_values(&values, leaf)?;
         }
-        let given = values.data_type().clone();
-        let to = if is_text(leaf) { &DataType::Utf8 } else { leaf };
-        if given != *to && given.is_numeric() && matches!(to, DataType::Float16 | DataType::Float32)
-        {
-            values = keep_exact(&values, to)?;
-        } else if given.is_null() {
-            values = new_empty_array(to);
-        } else if is_span(&given) && is_span(to) && given != *to {
-            let converted = convert_exactly(&values, to)?;
-            values = filter(&converted, &is_not_null(&converted)?)?;
-        } else if given != *to {
-            // A number that `to` cannot represent becomes null, and is dropped below.
-            let strict = is_text(&given) || is_text(leaf);
-            let converted = cast_nearest(&values, to, !strict)?;
-            // Numbers are compared with float64 leaves as float64, so rounding by the cast is
-            // right. Any other value that the cast changes equals no leaf, so drop it.
-            let nearest = leaf.is_floating() && given.is_numeric();
-            values = match strict || nearest {
-                true if is_text(&given) && leaf.is_floating() => {
-                    drop_overflows(&values, &converted)?
-                }
-                true => converted,
-                false => {
-                    // Arrow's `eq` distinguishes -0.0 from 0.0, but the integer 0 equals both.
-                    let back = to_canonical_floats(&cast(&converted, &given)?)?;
-                    filter(&converted, &cmp::eq(&back, &to_canonical_floats(&values)?)?)?
-                }
-            };
-        }
+        let values = convert_values(&values, leaf)?;
         Ok(Self { values, has_null })
     }
 
@@ -297,6 +260,57 @@ impl SearchSet {
         }
         Ok(BooleanArray::new(bits, nulls))
     }
+}
+
+/// Parses strings as values of the type `parsed`, and drops those that equal no leaf because they
+/// have nanoseconds.
+fn parse_times(texts: &ArrayRef, parsed: &DataType) -> Result<ArrayRef> {
+    let texts = complete_texts(texts, parsed)?;
+    let times = match cast_time(&texts, parsed) {
+        Some(times) => times?,
+        None => cast_strictly(&texts, parsed)?,
+    };
+    match parsed {
+        // The leaves have this unit or a coarser one.
+        DataType::Timestamp(TimeUnit::Microsecond, _) => {
+            Ok(filter(&times, &are_whole_microseconds(&texts)?)?)
+        }
+        _ => Ok(times),
+    }
+}
+
+/// Converts values without nulls to the type of the leaves, or to Utf8 for leaves that are strings.
+/// Drops values that equal no leaf.
+fn convert_values(values: &ArrayRef, leaf: &DataType) -> Result<ArrayRef> {
+    let given = values.data_type();
+    let to = if is_text(leaf) { &DataType::Utf8 } else { leaf };
+    if given == to {
+        return Ok(Arc::clone(values));
+    }
+    if given.is_numeric() && matches!(to, DataType::Float16 | DataType::Float32) {
+        return keep_exact(values, to);
+    }
+    if given.is_null() {
+        return Ok(new_empty_array(to));
+    }
+    if is_span(given) && is_span(to) {
+        let converted = convert_exactly(values, to)?;
+        return Ok(filter(&converted, &is_not_null(&converted)?)?);
+    }
+    // A number that `to` cannot represent becomes null, and is dropped below.
+    let strict = is_text(given) || is_text(leaf);
+    let converted = cast_nearest(values, to, !strict)?;
+    if is_text(given) && leaf.is_floating() {
+        return drop_overflows(values, &converted);
+    }
+    // Numbers are compared with float64 leaves as float64, so rounding by the cast is right. Any
+    // other value that the cast changes equals no leaf, so drop it.
+    if strict || leaf.is_floating() && given.is_numeric() {
+        return Ok(converted);
+    }
+    // Arrow's `eq` distinguishes -0.0 from 0.0, but the integer 0 equals both.
+    let back = to_canonical_floats(&cast(&converted, given)?)?;
+    Ok(filter(&converted, &cmp::eq(&back, &to_canonical_floats(values)?)?)?)
 }
 
 /// Drops each number whose float64 is not a value of `to`, such as 16777217 and 0.1 for float32.

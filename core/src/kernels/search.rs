@@ -195,41 +195,51 @@ fn find_positions(
             return search.compare_numbers(&as_doubles(&leaves)?, &as_doubles(&needles)?);
         }
     }
+    let (leaves, needles) = unify_types(&leaves, &needles)?;
+    let options = SortOptions { descending: false, nulls_first: false };
+    let compare = make_comparator(&leaves, &needles, options)?;
+    search.run(needles.logical_nulls(), compare)
+}
+
+/// Casts leaves and needles, which are not both floats or integers, to a type in which they compare
+/// exactly.
+fn unify_types(leaves: &ArrayRef, needles: &ArrayRef) -> Result<(ArrayRef, ArrayRef)> {
+    let (leaf, needle) = (leaves.data_type(), needles.data_type());
     let no_match = || {
         Error::type_of(
             "the needle of searchsorted",
             format!("a type comparable with {leaf} (cast the needles or the array first)"),
-            &needle,
+            needle,
         )
     };
-    let (leaves, needles) = if leaf == needle {
-        (leaves, needles)
-    } else if compare_exactly(&leaf, &needle) {
+    if leaf == needle {
+        return Ok((Arc::clone(leaves), Arc::clone(needles)));
+    }
+    if compare_exactly(leaf, needle) {
         // Convert both sides to seconds with nine decimals, which represent times of every unit
         // exactly.
-        (to_exact_seconds(&leaves)?, to_exact_seconds(&needles)?)
-    } else if leaf.is_numeric() && needle.is_numeric() {
+        return Ok((to_exact_seconds(leaves)?, to_exact_seconds(needles)?));
+    }
+    if leaf.is_numeric() && needle.is_numeric() {
         // Convert both sides to a common decimal type, because neither type may hold all values of
         // the other: DECIMAL(3, 1) holds 0.5 but not 1000, and an integer type holds 1000 but not
         // 0.5.
-        let common = find_common_decimal(&leaf, &needle).ok_or_else(no_match)?;
-        (cast(&leaves, &common)?, cast(&needles, &common)?)
-    } else {
-        let exact = cast(&needles, &leaf).map_err(|_| no_match())?;
-        if exact.logical_null_count() > needles.logical_null_count() {
-            return Err(no_match());
-        }
-        let text = needle.is_string();
-        if text || *cast(&exact, &needle).map_err(|_| no_match())? == *needles {
-            (leaves, exact)
-        } else {
-            // The needle has a finer unit than the leaves, so compare in the unit of the needle.
-            (cast(&leaves, &needle).map_err(|_| no_match())?, needles)
-        }
+        let common = find_common_decimal(leaf, needle).ok_or_else(no_match)?;
+        return Ok((cast(leaves, &common)?, cast(needles, &common)?));
+    }
+    let exact = cast(needles, leaf).map_err(|_| no_match())?;
+    if exact.logical_null_count() > needles.logical_null_count() {
+        return Err(no_match());
+    }
+    let is_exact = || -> Result<bool> {
+        let back = cast(&exact, needle).map_err(|_| no_match())?;
+        Ok(back.as_ref() == needles.as_ref())
     };
-    let options = SortOptions { descending: false, nulls_first: false };
-    let compare = make_comparator(&leaves, &needles, options)?;
-    search.run(needles.logical_nulls(), compare)
+    if needle.is_string() || is_exact()? {
+        return Ok((Arc::clone(leaves), exact));
+    }
+    // The needle has a finer unit than the leaves, so compare in the unit of the needle.
+    Ok((cast(leaves, needle).map_err(|_| no_match())?, Arc::clone(needles)))
 }
 
 fn unpack_dictionary(values: &ArrayRef) -> Result<ArrayRef> {

@@ -3,12 +3,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, Int64Array};
+use arrow::array::{ArrayRef, Int64Array};
 use arrow::buffer::{NullBuffer, ScalarBuffer};
 use arrow::datatypes::ArrowNativeType;
 
 use super::bits::RankedBitmap;
 use super::levels::merge_all_levels;
+use crate::array::nulls::find_validity;
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray, resolve_axis};
 use crate::error::{Error, Result};
 use crate::with_offsets;
@@ -73,7 +74,7 @@ pub fn lengths(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 /// # Errors
 /// Never: there is one number per row.
 pub fn count(array: &RaggedArray) -> Result<Int64Array> {
-    let nulls = array.leaves().logical_nulls().filter(|n| n.null_count() > 0);
+    let nulls = find_validity(array.leaves());
     let Some(lists) = merge_all_levels(array)? else {
         let valid = |i| nulls.as_ref().is_none_or(|n| n.is_valid(i));
         return Ok((0..array.len()).map(|i| i64::from(valid(i))).collect());

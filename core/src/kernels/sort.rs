@@ -19,6 +19,7 @@ use arrow::datatypes::DataType;
 use super::align::share_lists;
 use super::gather::{replace_axis, take_rows};
 use super::native::{dispatch_native, reinterpret_values};
+use crate::array::nulls::find_validity;
 use crate::array::{Layout, ListAxis, RaggedArray, make_lists_like};
 use crate::error::{Error, Result};
 
@@ -136,7 +137,7 @@ pub fn rank(array: &RaggedArray, order: SortOrder) -> Result<RaggedArray> {
             found[to_index(*position)] = to_position(rank as u64);
         }
     });
-    let nulls = leaves.logical_nulls().filter(|n| n.null_count() > 0);
+    let nulls = find_validity(leaves);
     array.with_leaves(Arc::new(Int64Array::try_new(found.into(), nulls)?))
 }
 
@@ -207,7 +208,7 @@ pub fn unique(array: &RaggedArray) -> Result<RaggedArray> {
     let level = find_innermost_level(array)?;
     let leaves = array.leaves();
     let positions = argsort_leaves(leaves, level.layout(), SortOrder::ASCENDING)?;
-    let nulls = leaves.logical_nulls().filter(|n| n.null_count() > 0);
+    let nulls = find_validity(leaves);
     let same = make_equality(leaves)?;
     let mut kept: Vec<u64> = Vec::new();
     let mut lengths = Vec::with_capacity(level.layout().lists());
@@ -406,7 +407,7 @@ pub(super) fn argsort_leaves(
     if let Some(leaves) = unpack_float_dictionary(leaves)? {
         return argsort_leaves(&leaves, lists, order);
     }
-    let nulls = leaves.logical_nulls().filter(|n| n.null_count() > 0);
+    let nulls = find_validity(leaves);
     let nulls = nulls.as_ref();
     if leaves.data_type().is_null() {
         return Ok(UInt64Array::from_iter_values(0..leaves.len() as u64));

@@ -10,6 +10,7 @@ use arrow::datatypes::DataType;
 
 use super::dictionary_predicate::over_values;
 use crate::array::RaggedArray;
+use crate::array::nested_types::is_string_like;
 use crate::error::{Error, Result};
 
 /// A predicate on strings.
@@ -110,11 +111,7 @@ pub(crate) fn is_overflow(text: &str, parsed: f64) -> bool {
 /// # Ok::<(), serrate::Error>(())
 /// ```
 pub fn is_text(leaf: &DataType) -> bool {
-    match leaf {
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
-        DataType::Dictionary(_, values) => is_text(values),
-        _ => false,
-    }
+    is_string_like(leaf)
 }
 
 /// Evaluates a predicate on every leaf; null for a null leaf.

@@ -26,14 +26,21 @@ pub struct Epoch {
 
 #[derive(Debug)]
 struct EpochWorkers {
-    pool: Arc<ThreadPool>,
-    /// Whether the caller passed the thread pool in the options. Such a pool may be busy with other
-    /// work, so the thread that requests a batch may build the batch itself.
-    foreign: bool,
+    pool: WorkerPool,
+    /// Maximum number of batches that are being built or wait to be returned.
     in_flight: usize,
     /// Whether all threads build one batch together, tensor by tensor, instead of one batch each.
     together: bool,
     shared: Arc<EpochState>,
+}
+
+/// The thread pool that builds batches.
+#[derive(Debug)]
+pub(super) struct WorkerPool {
+    pub(super) threads: Arc<ThreadPool>,
+    /// Whether the caller passed the thread pool in the options. Such a pool may be busy with other
+    /// work, so the thread that requests a batch may build the batch itself.
+    pub(super) is_of_caller: bool,
 }
 
 /// If the first batch of an epoch has at least this many bytes, all threads build each batch
@@ -66,27 +73,23 @@ struct EpochProgress {
 }
 
 impl Epoch {
-    pub(super) fn new(
-        plan: EpochPlan,
-        first: usize,
-        pool: Option<(Arc<ThreadPool>, bool)>,
-    ) -> Self {
+    pub(super) fn new(plan: EpochPlan, first: usize, pool: Option<WorkerPool>) -> Self {
         let plan = Arc::new(plan);
         let mut epoch = Self { plan, next: 0, workers: None };
-        if let Some((pool, foreign)) = pool {
+        if let Some(pool) = pool {
             let options = &epoch.plan.inner.options;
             // In a pool of the caller, a thread that waits for tensors of a batch could start
             // another job of the pool. If this job waits for the batch, that is a deadlock, so
             // threads build batches together only in a pool of the loader. An error of
             // `draft_batch` is ignored here, because `make_batch` returns it.
-            let together = !foreign
-                && pool.current_num_threads() > 1
+            let together = !pool.is_of_caller
+                && pool.threads.current_num_threads() > 1
                 && first < epoch.plan.num_batches()
                 && epoch.plan.draft_batch(first).is_ok_and(|draft| draft.bytes >= LARGE);
             let in_flight =
                 if together { options.prefetch.saturating_add(1) } else { options.max_in_flight() };
             let shared = Arc::new(EpochState::new(Arc::clone(&epoch.plan), 0));
-            epoch.workers = Some(EpochWorkers { pool, foreign, in_flight, together, shared });
+            epoch.workers = Some(EpochWorkers { pool, in_flight, together, shared });
         }
         epoch.skip_to(first)
     }
@@ -223,18 +226,18 @@ impl EpochWorkers {
             drop(state);
             if start {
                 let shared = Arc::clone(shared);
-                self.pool.spawn_fifo(move || while shared.make_next(true) {});
+                self.pool.threads.spawn_fifo(move || while shared.make_next(true) {});
             }
         } else {
             drop(state);
             for _ in 0..added {
                 let shared = Arc::clone(shared);
-                self.pool.spawn_fifo(move || _ = shared.make_next(false));
+                self.pool.threads.spawn_fifo(move || _ = shared.make_next(false));
             }
         }
         // If the caller passed the pool, or this thread belongs to the pool, all other threads may
         // be busy. This thread then builds the batch, unless another thread already builds it.
-        let help = self.foreign || self.pool.current_thread_index().is_some();
+        let help = self.pool.is_of_caller || self.pool.threads.current_thread_index().is_some();
         let mut state = shared.lock_state();
         loop {
             if let Some(result) = state.done.front_mut().and_then(Option::take) {

@@ -99,6 +99,7 @@ pub use save::{BatchFolder, BatchStream};
 #[doc(hidden)]
 pub use table_stack::{StackTensor, TableStack};
 
+use self::epoch::WorkerPool;
 use self::items::{EpochItems, ItemRows};
 use self::loader_source::LoaderSource;
 use self::state::{LoaderState, LoaderTarget};
@@ -452,18 +453,18 @@ impl Loader {
         })
     }
 
-    /// Returns the thread pool, and whether the caller passed it in the options; `None` if the
-    /// calling thread builds batches. Returns an error if the threads cannot be started.
-    fn start_threads(&self) -> Result<Option<(Arc<ThreadPool>, bool)>> {
+    /// Returns the thread pool that builds batches; `None` if the calling thread builds them.
+    /// Returns an error if the threads cannot be started.
+    fn start_threads(&self) -> Result<Option<WorkerPool>> {
         let options = &self.inner.options;
         if let Some(pool) = &options.pool {
-            return Ok(Some((Arc::clone(pool), true)));
+            return Ok(Some(WorkerPool { threads: Arc::clone(pool), is_of_caller: true }));
         }
         if options.is_inline() {
             return Ok(None);
         }
         if let Some(pool) = self.pool.get() {
-            return Ok(Some((Arc::clone(pool), false)));
+            return Ok(Some(WorkerPool { threads: Arc::clone(pool), is_of_caller: false }));
         }
         let pool = ThreadPoolBuilder::new()
             .num_threads(options.threads)
@@ -475,7 +476,8 @@ impl Loader {
                     options.threads
                 ))
             })?;
-        Ok(Some((Arc::clone(self.pool.get_or_init(|| Arc::new(pool))), false)))
+        let threads = Arc::clone(self.pool.get_or_init(|| Arc::new(pool)));
+        Ok(Some(WorkerPool { threads, is_of_caller: false }))
     }
 
     #[cfg(test)]

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, AsArray, FixedSizeListArray, LargeListArray, ListArray, RecordBatch,
-    RecordBatchOptions, StructArray,
+    StructArray,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 
 use super::{Column, RaggedTable};
 use crate::array::arrow::to_fixed_size;
+use crate::array::record_batch::build_record_batch;
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray, leaf_type, list_depth};
 use crate::error::{Error, Result};
 
@@ -352,8 +353,7 @@ impl RaggedTable {
             }
             arrays.push(array);
         }
-        let options = RecordBatchOptions::new().with_row_count(Some(self.num_rows()));
-        Ok(RecordBatch::try_new_with_options(self.arrow_schema()?, arrays, &options)?)
+        Ok(build_record_batch(self.arrow_schema()?, arrays, self.num_rows())?)
     }
 
     /// Converts to a record batch of exactly this schema, with columns matched by name.
@@ -391,8 +391,7 @@ impl RaggedTable {
                 _ => self.column_array(column)?.to_arrow_as(field.data_type())?,
             });
         }
-        let options = RecordBatchOptions::new().with_row_count(Some(self.num_rows()));
-        Ok(RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)?)
+        Ok(build_record_batch(Arc::clone(schema), arrays, self.num_rows())?)
     }
 
     /// Converts to a record batch of lists of structs:
@@ -445,9 +444,8 @@ impl RaggedTable {
                 arrays.push(array);
             }
             if axis == 0 {
-                let options = RecordBatchOptions::new().with_row_count(Some(self.num_rows()));
                 let schema = self.build_schema(fields);
-                return Ok(RecordBatch::try_new_with_options(schema, arrays, &options)?);
+                return Ok(build_record_batch(schema, arrays, self.num_rows())?);
             }
             let layout = self.layout(axis)?;
             let nulls = self.check_common_nulls(axis)?;

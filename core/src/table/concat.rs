@@ -180,13 +180,8 @@ fn join_columns(tables: &[RaggedTable], name: &str) -> Result<Column> {
     let first = parts[0];
     let mut target = first.data_type().clone();
     for (i, part) in parts.iter().enumerate() {
-        target = promote_types(&target, part.data_type()).ok_or_else(|| {
-            Error::type_of(
-                format!("column {name:?} of table {i}"),
-                format!("{target}, as in the earlier tables, or a type that has a common type with {target} (cast the column first)"),
-                part.data_type(),
-            )
-        })?;
+        let place = || format!("column {name:?} of table {i}");
+        target = promote_column_type(&target, part.data_type(), place)?;
     }
     let values = parts
         .iter()
@@ -217,6 +212,22 @@ fn cast_exactly(values: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
         return Ok(values.clone());
     }
     Ok(cast_strictly(values, target)?)
+}
+
+/// Returns the common type of a column in the earlier tables and in the next one. `describe_place`
+/// names the column in the error that there is none.
+pub(super) fn promote_column_type(
+    earlier: &DataType,
+    next: &DataType,
+    describe_place: impl FnOnce() -> String,
+) -> Result<DataType> {
+    promote_types(earlier, next).ok_or_else(|| {
+        Error::type_of(
+            describe_place(),
+            format!("{earlier}, as in the earlier tables, or a type that has a common type with {earlier} (cast the column first)"),
+            next,
+        )
+    })
 }
 
 /// Returns the promoted type of two types by NumPy's rules for arrays; `None` if there is none.

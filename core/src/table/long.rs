@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, Int32Array, Int64Array, OffsetSizeTrait, RecordBatch, RecordBatchOptions,
-    UInt64Array,
+    Array, ArrayRef, Int32Array, Int64Array, OffsetSizeTrait, RecordBatch, UInt64Array,
 };
 use arrow::buffer::{OffsetBuffer, ScalarBuffer};
 use arrow::compute::take;
@@ -13,6 +12,7 @@ use arrow::datatypes::{ArrowNativeType, Field, FieldRef, Schema};
 use super::key_runs::{KeyRuns, ORDER, describe_descent, find_runs};
 use super::sort::{canonicalize_keys, sort_rows};
 use super::{Column, RaggedTable};
+use crate::array::record_batch::build_record_batch;
 use crate::array::{Layout, Offsets};
 use crate::error::{Error, Result};
 use crate::with_offsets;
@@ -307,8 +307,7 @@ impl RaggedTable {
             Some(at) => at.len(),
             None => self.axis_len(depth)?,
         };
-        let options = RecordBatchOptions::new().with_row_count(Some(length));
-        Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)?)
+        Ok(build_record_batch(Arc::new(Schema::new(fields)), arrays, length)?)
     }
 
     /// Returns an array for each axis above the innermost. Entry `i` is the index of the element of

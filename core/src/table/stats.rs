@@ -6,6 +6,7 @@ use arrow::array::{Array, AsArray, BooleanArray, PrimitiveArray};
 use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
 
 use super::RaggedTable;
+use super::concat::promote_column_type;
 use crate::array::Layout;
 use crate::error::{Error, Result};
 
@@ -312,17 +313,8 @@ impl TableStats {
                     stats.axis
                 )));
             }
-            let promoted = super::promote_types(&stats.data_type, column.data_type());
-            stats.data_type = promoted.ok_or_else(|| {
-                Error::type_of(
-                    format!("column {:?}", stats.name),
-                    format!(
-                        "{target}, as in the earlier tables, or a type that has a common type with {target} (cast the column first)",
-                        target = stats.data_type
-                    ),
-                    column.data_type(),
-                )
-            })?;
+            let place = || format!("column {:?}", stats.name);
+            stats.data_type = promote_column_type(&stats.data_type, column.data_type(), place)?;
             stats.values += column.values().len() as u64;
             stats.nulls += column.values().logical_null_count() as u64;
             stats.nans += count_nans(column.values().as_ref());

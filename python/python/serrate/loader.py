@@ -58,7 +58,7 @@ class _Batches:
         # once worker i has begun the epoch.
         self._marks = mmap.mmap(-1, _MARKS)
         self._is_worker = False
-        self._made: tuple[int, _serrate.BatchLoader] | None = None
+        self._opened: tuple[int, _serrate.BatchLoader] | None = None
         self._loader()
 
     def _open(self, options: dict[str, Any]) -> _serrate.BatchLoader:
@@ -66,20 +66,20 @@ class _Batches:
 
     def _loader(self) -> _serrate.BatchLoader:
         process = os.getpid()
-        if self._made is None or self._made[0] != process:
+        if self._opened is None or self._opened[0] != process:
             options = dict(self._options)
-            if self._made is not None or _worker() is not None:
+            if self._opened is not None or _worker_info() is not None:
                 # A DataLoader worker builds its batches on one thread, because the other workers run in parallel.
                 options.update(threads=1, prefetch=0)
-            self._made = (process, self._open(options))
-        return self._made[1]
+            self._opened = (process, self._open(options))
+        return self._opened[1]
 
     def __getstate__(self) -> dict[str, Any]:
         context = sys.modules.get("multiprocessing.context")
         if context is not None and context.get_spawning_popen() is not None:
             self._marks[0] = 1
         state = dict(self.__dict__)
-        state["_made"] = None
+        state["_opened"] = None
         del state["_marks"]
         return state
 
@@ -137,7 +137,7 @@ class _Batches:
         object stays at the start. Count the batches instead, and resume with
         `load_state_dict({"epoch": epoch, "batch": batches})` before the DataLoader is iterated over.
         """
-        if _worker() is None and self._marks.find(b"\x01", 0) >= 0:
+        if _worker_info() is None and self._marks.find(b"\x01", 0) >= 0:
             raise InvalidError(
                 "workers of a DataLoader iterate over copies of this loader, so its own position stays at the start of "
                 "the epoch; count the batches, and resume with load_state_dict({'epoch': epoch, 'batch': batches}), "
@@ -170,20 +170,20 @@ class _Batches:
         in order. Workers that start again in every epoch do not know the number of the epoch, so call
         `set_epoch` before each epoch, as for samplers. Forked workers warn if they repeat an epoch.
         """
-        worker = _worker()
+        worker = _worker_info()
         if worker is None:
-            share_of, shares = 0, 1
+            worker_id, num_workers = 0, 1
             self._marks[:] = bytes(_MARKS)
         else:
-            share_of, shares = worker.id, worker.num_workers
-            self._mark_worker(share_of)
+            worker_id, num_workers = worker.id, worker.num_workers
+            self._mark_worker(worker_id)
         self._epoch, self._batch = epoch, batch = self._position()
-        made = self._loader().epoch(epoch, batch + share_of, shares)
+        batches_left = self._loader().epoch(epoch, batch + worker_id, num_workers)
         # Takes the batch out of the list when the caller gets it: a batch that this generator held would keep its
         # memory while the next batch is built.
-        while batches := [self._finished(arrays) for arrays in itertools.islice(made, 1)]:
+        while batches := [self._convert(arrays) for arrays in itertools.islice(batches_left, 1)]:
             # The batch counts as consumed before the caller has used it.
-            self._batch = made.position - 1 + shares - share_of
+            self._batch = batches_left.position - 1 + num_workers - worker_id
             yield batches.pop()
         self._epoch, self._batch = epoch + 1, 0
 
@@ -210,21 +210,22 @@ class _Batches:
 
     def batch_of(self, items: list[int], epoch: int = 0) -> dict[str, Any]:
         """Builds one batch of the items with these indices in source order, for custom samplers."""
-        return self._finished(self._loader().batch_of(epoch, list(items)))
+        return self._convert(self._loader().batch_of(epoch, list(items)))
 
-    def _finished(self, arrays: dict[str, Any]) -> dict[str, Any]:
+    def _convert(self, arrays: dict[str, Any]) -> dict[str, Any]:
+        """Returns the batch as the options `output`, `nested` and `pin_memory` say."""
         if self._output == "numpy":
             return arrays
         batch = {name: share(array) for name, array in arrays.items()}
         if self._nested:
-            batch = _nested(batch, self._loader().packed_lengths)
+            batch = _nest_tensors(batch, self._loader().packed_lengths)
         # Tensors of a worker are sent to another process, whose DataLoader pins them.
-        if self._pin_memory and _worker() is None and _has_accelerator():
+        if self._pin_memory and _worker_info() is None and _has_accelerator():
             batch = {name: tensor.pin_memory() for name, tensor in batch.items()}
         return batch
 
 
-def _nested(batch: dict[str, Any], lengths: dict[str, str]) -> dict[str, Any]:
+def _nest_tensors(batch: dict[str, Any], lengths: dict[str, str]) -> dict[str, Any]:
     """Converts the flat values of the items to nested tensors. Tensors with one value per item stay unchanged."""
     torch = torch_module()
     # torch computes only with nested tensors that share the tensor of their offsets.
@@ -244,7 +245,7 @@ def _has_accelerator() -> bool:
     return accelerator.is_available()
 
 
-def _worker() -> Any:
+def _worker_info() -> Any:
     torch = sys.modules.get("torch")
     return torch.utils.data.get_worker_info() if torch is not None else None
 
@@ -349,9 +350,10 @@ class Loader(_Batches):
 
     Options, all keyword arguments: `batch_size`; `window` (elements of axis 1) with `sampling` `"start"`, `"end"`,
     `"random"`, `"balanced"` or `"step"` (and `stride`); `columns`; `masks` (axes); `validity`; `sizes` (for each axis
-    after the rows, None for the longest list of the batch, a number, or `("at_most", number)`); `padding_side`; `fill` (a value, or a dict by column); `tokens_as_i64`; and `form`, `nested`,
-    `position_ids`, `shuffle`, `seed`, `bucket`, `drop_last`, `rank`, `world`, `threads`, `prefetch`,
-    `limit`, `trust_padding`, `pin_memory`, `output` as for `MedsLoader`.
+    after the rows, None for the longest list of the batch, a number, or `("at_most", number)`); `padding_side`;
+    `fill` (a value, or a dict by column); `tokens_as_i64`; and `form`, `nested`, `position_ids`, `shuffle`, `seed`,
+    `bucket`, `drop_last`, `rank`, `world`, `threads`, `prefetch`, `limit`, `trust_padding`, `pin_memory`, `output` as
+    for `MedsLoader`.
     """
 
     def __init__(

@@ -21,8 +21,7 @@ use crate::io::meds_torch::{MedsFolder, TensorizedCohort};
 use crate::io::nrt::{NrtFile, ReadOptions};
 use crate::io::parquet::{ParquetReadOptions, ParquetTableReader};
 use crate::table::RaggedTable;
-use serrate_core::internal::is_hidden;
-use serrate_core::internal::make_natural_key;
+use serrate_core::internal::{is_hidden, make_natural_key};
 
 /// Target number of leaf values per batch.
 const BATCH_LEAVES: usize = 1 << 20;
@@ -59,52 +58,61 @@ impl InputSource {
     /// Opens a file, or a folder of files of one format, sorted in natural order (`2` before `10`).
     pub(in crate::cli) fn open(path: &Path) -> Outcome<Self> {
         let metadata = access::metadata(path).map_err(|e| Error::io(path, e))?;
-        let path = path.to_path_buf();
         if !metadata.is_dir() {
-            let format = find_format(&path)?;
-            let relative = PathBuf::from(path.file_stem().unwrap_or_default());
-            let shard = InputShard {
-                path: path.clone(),
-                relative,
+            return Self::open_file(path);
+        }
+        match TensorizedCohort::is_at(path) || is_meds(path) {
+            true => Self::open_meds_folder(path),
+            false => Self::open_folder(path),
+        }
+    }
+
+    fn open_file(path: &Path) -> Outcome<Self> {
+        let format = find_format(path)?;
+        let shard = InputShard {
+            path: path.to_path_buf(),
+            relative: PathBuf::from(path.file_stem().unwrap_or_default()),
+            format,
+            meds: None,
+            reading: ReadSettings::default(),
+        };
+        Ok(Self { path: path.to_path_buf(), format, shards: vec![shard], meds: None })
+    }
+
+    /// Opens a folder with MEDS data or a tensorized cohort.
+    fn open_meds_folder(path: &Path) -> Outcome<Self> {
+        let folder = MedsFolder::open(path)?;
+        let (format, files): (_, Vec<(PathBuf, String)>) = match &folder {
+            MedsFolder::Meds(data) => {
+                let files = data.shards().map(|s| (s.path().to_path_buf(), s.name().to_owned()));
+                (FileFormat::Meds, files.collect())
+            }
+            MedsFolder::Cohort(cohort) => {
+                let files = cohort.shards().iter();
+                let files = files.map(|s| (s.tensors_path().to_path_buf(), s.name().to_owned()));
+                (FileFormat::MedsTorchData, files.collect())
+            }
+        };
+        let shards = files
+            .into_iter()
+            .enumerate()
+            .map(|(i, (path, name))| InputShard {
+                path,
+                relative: Path::new("data").join(name),
                 format,
-                meds: None,
+                meds: Some((folder.clone(), i, MedsPart::All)),
                 reading: ReadSettings::default(),
-            };
-            return Ok(Self { path, format, shards: vec![shard], meds: None });
-        }
-        if TensorizedCohort::is_at(&path) || is_meds(&path) {
-            let folder = MedsFolder::open(&path)?;
-            let (format, files): (_, Vec<(PathBuf, String)>) = match &folder {
-                MedsFolder::Meds(data) => {
-                    let files =
-                        data.shards().map(|s| (s.path().to_path_buf(), s.name().to_owned()));
-                    (FileFormat::Meds, files.collect())
-                }
-                MedsFolder::Cohort(cohort) => {
-                    let files = cohort.shards().iter();
-                    let files =
-                        files.map(|s| (s.tensors_path().to_path_buf(), s.name().to_owned()));
-                    (FileFormat::MedsTorchData, files.collect())
-                }
-            };
-            let shards = files
-                .into_iter()
-                .enumerate()
-                .map(|(i, (path, name))| InputShard {
-                    path,
-                    relative: Path::new("data").join(name),
-                    format,
-                    meds: Some((folder.clone(), i, MedsPart::All)),
-                    reading: ReadSettings::default(),
-                })
-                .collect();
-            return Ok(Self { path, format, shards, meds: Some(folder) });
-        }
+            })
+            .collect();
+        Ok(Self { path: path.to_path_buf(), format, shards, meds: Some(folder) })
+    }
+
+    fn open_folder(path: &Path) -> Outcome<Self> {
         let mut shards = Vec::new();
-        for entry in access::walk_folder(&path) {
+        for entry in access::walk_folder(path) {
             let entry = entry?;
             let file = entry.path();
-            let relative = file.strip_prefix(&path).unwrap_or(file).with_extension("");
+            let relative = file.strip_prefix(path).unwrap_or(file).with_extension("");
             // Skips metadata files, because they have no rows of data.
             if relative.starts_with("metadata") || is_hidden(&relative) {
                 continue;
@@ -132,7 +140,7 @@ impl InputSource {
                 other.path.display()
             )));
         }
-        Ok(Self { path, format, shards, meds: None })
+        Ok(Self { path: path.to_path_buf(), format, shards, meds: None })
     }
 
     pub(in crate::cli) fn is_folder(&self) -> bool {

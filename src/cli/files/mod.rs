@@ -11,7 +11,7 @@ use std::path::Path;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use clap::ValueEnum;
-use serrate_core::internal::cast_strictly;
+use serrate_core::internal::{build_record_batch, cast_strictly};
 
 use super::command_failure::{Failure, Outcome};
 use crate::access;
@@ -239,8 +239,7 @@ pub(super) fn conform_batch(batch: &RecordBatch, schema: &SchemaRef) -> Outcome<
             })
         })
         .collect::<Outcome<Vec<_>>>()?;
-    let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    Ok(RecordBatch::try_new_with_options(schema.clone(), columns, &options)?)
+    Ok(build_record_batch(schema.clone(), columns, batch.num_rows())?)
 }
 
 #[cfg(test)]

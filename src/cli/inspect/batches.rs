@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::access;
 use crate::cli::command_failure::{Failure, Outcome};
 use crate::cli::interrupt;
-use crate::cli::output::{TextTable, choose_plural, format_size, group_digits};
+use crate::cli::output::{TextTable, format_count, format_size, group_digits};
 use crate::cli::progress::Progress;
 use crate::error::Error;
 use crate::io::safetensors::{FileAccess, SafetensorsFile};
@@ -102,10 +102,9 @@ impl BatchReport {
         writeln!(out, "{}: training batches", path.display())?;
         writeln!(
             out,
-            "{} in {} {}",
+            "{} in {}",
             format_size(self.bytes.into()),
-            group_digits(n),
-            choose_plural(n, "batch", "batches")
+            format_count(n, "batch", "batches")
         )?;
         for (key, value) in self.index.as_object().into_iter().flatten() {
             if value.is_number() || value.is_string() || value.is_boolean() {

@@ -17,8 +17,8 @@ use self::meds::MedsReport;
 use super::command_failure::{Failure, Outcome};
 use super::files::{DeclaredTypes, FileFormat, InputSource};
 use super::output::{
-    TextTable, choose_plural, compute_safe_ratio, format_percent, format_size, group_digits,
-    to_json_number,
+    TextTable, choose_plural, compute_safe_ratio, format_count, format_percent, format_size,
+    group_digits, to_json_number,
 };
 use super::progress::Progress;
 use super::stats::{ColumnGroup, DurationHistogram, collect_stats, name_axis, pluralize_noun};
@@ -155,7 +155,7 @@ fn write_report(
     } else {
         writeln!(out, "{}", format_size(bytes.into()))?;
     }
-    writeln!(out, "{} {}", group_digits(rows), choose_plural(rows, "row", "rows"))?;
+    writeln!(out, "{}", format_count(rows, "row", "rows"))?;
     for (i, group) in groups.iter().enumerate() {
         if groups.len() > 1 {
             writeln!(out, "\n{}", describe_group(source, groups, i))?;
@@ -222,8 +222,8 @@ fn write_columns(stats: &TableStats, out: &mut impl Write) -> Outcome {
     }
     columns.write(out)?;
     for column in stats.columns().iter().filter(|c| c.null_lists > 0) {
-        let lists = choose_plural(column.null_lists, "list is", "lists are");
-        writeln!(out, "{}: {} {lists} null", column.name, group_digits(column.null_lists))?;
+        let lists = format_count(column.null_lists, "list is", "lists are");
+        writeln!(out, "{}: {lists} null", column.name)?;
     }
     Ok(())
 }

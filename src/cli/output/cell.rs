@@ -330,7 +330,7 @@ pub(super) fn cut_list(text: String, width: usize) -> String {
 }
 
 /// Truncates text that is wider than `width` terminal columns, and ends it with `…`.
-pub(super) fn cut_to_width(text: String, width: usize) -> String {
+pub(in crate::cli) fn cut_to_width(text: String, width: usize) -> String {
     if text.width() <= width {
         return text;
     }

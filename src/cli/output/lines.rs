@@ -14,14 +14,14 @@ const EQUALS: &str = " = ";
 
 pub(in crate::cli) struct LineWriter {
     schema: SchemaRef,
-    look: TableStyle,
+    style: TableStyle,
     rows: ShownRows,
 }
 
 impl LineWriter {
-    pub(super) fn new(schema: SchemaRef, look: TableStyle) -> Self {
-        let rows = ShownRows::new(look.max_rows);
-        Self { schema, look, rows }
+    pub(super) fn new(schema: SchemaRef, style: TableStyle) -> Self {
+        let rows = ShownRows::new(style.max_rows);
+        Self { schema, style, rows }
     }
 
     pub(super) fn push(&mut self, batch: &RecordBatch) {
@@ -32,7 +32,7 @@ impl LineWriter {
         let fields = self.schema.fields();
         let names: Vec<String> = fields.iter().map(|f| escape_controls(f.name().clone())).collect();
         let longest = names.iter().map(|name| name.width()).max().unwrap_or(0);
-        let width = self.look.compute_width_next_to(longest.saturating_add(EQUALS.len()));
+        let width = self.style.compute_width_next_to(longest.saturating_add(EQUALS.len()));
         let mut first = true;
         for batch in &self.rows.batches {
             let cells = fields.iter().zip(batch.columns());
@@ -73,9 +73,9 @@ mod tests {
             ("血圧", Arc::new(StringArray::from(vec!["v".repeat(60), "a\nb".into(), "".into()]))),
         ])
         .unwrap();
-        let mut look = TableStyle::new(&TableArgs { max_rows: 2, max_width: None, types: false });
-        look.set_line(Some(30));
-        let mut lines = LineWriter::new(batch.schema(), look);
+        let mut style = TableStyle::new(&TableArgs { max_rows: 2, max_width: None, types: false });
+        style.set_line(Some(30));
+        let mut lines = LineWriter::new(batch.schema(), style);
         lines.push(&batch);
         let mut out = Vec::new();
         lines.finish(&mut out).unwrap();

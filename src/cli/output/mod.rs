@@ -23,10 +23,11 @@ use serrate_core::internal::csv::{CsvQuotes, has_text, quote_fields};
 use serrate_core::internal::spans::{convert_spans_to_texts, make_span_text_schema};
 use serrate_core::internal::{AtomicFile, find_repeated_name};
 
-pub(super) use cell::group_digits;
+pub(super) use cell::{cut_to_width, group_digits};
 pub(super) use charset::Charset;
 pub(super) use number_texts::{
-    choose_plural, compute_safe_ratio, format_percent, format_rounded, format_size, to_json_number,
+    choose_plural, compute_safe_ratio, format_count, format_percent, format_rounded, format_size,
+    to_json_number,
 };
 pub(super) use result_table::{TableStyle, TextTable, find_terminal_width};
 
@@ -139,7 +140,7 @@ impl<'a> ResultWriter<'a> {
     pub(super) fn try_new(
         format: OutputFormat,
         schema: &SchemaRef,
-        look: &TableStyle,
+        style: &TableStyle,
         out: &'a mut OutputTarget,
     ) -> Outcome<Self> {
         let json = || WriterBuilder::new().with_explicit_nulls(true);
@@ -148,14 +149,14 @@ impl<'a> ResultWriter<'a> {
         }
         Ok(match format {
             OutputFormat::Table => {
-                Self::Table(result_table::TableWriter::new(schema.clone(), look.clone()), out)
+                Self::Table(result_table::TableWriter::new(schema.clone(), style.clone()), out)
             }
             OutputFormat::Markdown => Self::Table(
-                result_table::TableWriter::new(schema.clone(), TableStyle::new_markdown(look)),
+                result_table::TableWriter::new(schema.clone(), TableStyle::new_markdown(style)),
                 out,
             ),
             OutputFormat::Line => {
-                Self::Lines(lines::LineWriter::new(schema.clone(), look.clone()), out)
+                Self::Lines(lines::LineWriter::new(schema.clone(), style.clone()), out)
             }
             OutputFormat::Csv => {
                 let csv = arrow::csv::WriterBuilder::new().with_header(true);

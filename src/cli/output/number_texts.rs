@@ -28,6 +28,16 @@ pub(in crate::cli) fn choose_plural(
     if n.try_into().is_ok_and(|n| n == 1) { one } else { more }
 }
 
+/// Formats a number of things, such as `1,234 rows`: `one` is the noun for 1, and `more` for all
+/// other numbers.
+pub(in crate::cli) fn format_count(
+    n: impl ToString + TryInto<u64> + Copy,
+    one: &'static str,
+    more: &'static str,
+) -> String {
+    format!("{} {}", group_digits(n), choose_plural(n, one, more))
+}
+
 /// Formats a size, such as `1.2 kB (1,234 bytes)`.
 pub(in crate::cli) fn format_size(bytes: u128) -> String {
     let exact = format!("{} bytes", group_digits(bytes));

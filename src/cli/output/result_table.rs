@@ -11,10 +11,12 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::cell::{CellFormatter, cut_list, cut_to_width, escape_controls, group_digits};
 use super::charset::Charset;
+use super::number_texts::format_count;
 use crate::cli::arguments::TableArgs;
 use crate::cli::command_failure::Outcome;
 use crate::functions::wrap_words;
 
+/// Maximum width of a value, in terminal columns, unless the user sets another one.
 const CELL_WIDTH: usize = 48;
 /// Values and column names are not cut to fewer terminal columns than this. If the table still does
 /// not fit the line, columns are omitted.
@@ -24,7 +26,7 @@ const LEAST_WIDTH: usize = 16;
 const TEXT_HEADER: usize = 12;
 const OMITTED: &str = "…";
 /// Maximum number of omitted columns whose names are listed.
-const NAMES: usize = 5;
+const MAX_LISTED_NAMES: usize = 5;
 
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct TableStyle {
@@ -100,15 +102,14 @@ impl TableStyle {
         }
     }
 
-    pub(super) fn new_markdown(look: &Self) -> Self {
-        let look = look.clone();
+    pub(super) fn new_markdown(style: &Self) -> Self {
         Self {
             max_rows: None,
             max_width: None,
             line: None,
             widths: Vec::new(),
             markdown: true,
-            ..look
+            ..style.clone()
         }
     }
 
@@ -126,7 +127,7 @@ pub(in crate::cli) fn find_terminal_width() -> Option<usize> {
 
 pub(in crate::cli) struct TableWriter {
     schema: SchemaRef,
-    look: TableStyle,
+    style: TableStyle,
     rows: ShownRows,
 }
 
@@ -155,8 +156,8 @@ impl ShownRows {
         if more == 0 {
             return Ok(());
         }
-        let rows = if more == 1 { "row" } else { "rows" };
-        writeln!(out, "… {} more {rows} ({} in all)", group_digits(more), group_digits(self.total))
+        let more = format_count(more, "more row", "more rows");
+        writeln!(out, "… {more} ({} in all)", group_digits(self.total))
     }
 }
 
@@ -180,9 +181,9 @@ fn is_shown_whole(t: &DataType) -> bool {
 }
 
 impl TableWriter {
-    pub(super) fn new(schema: SchemaRef, look: TableStyle) -> Self {
-        let rows = ShownRows::new(look.max_rows);
-        Self { schema, look, rows }
+    pub(super) fn new(schema: SchemaRef, style: TableStyle) -> Self {
+        let rows = ShownRows::new(style.max_rows);
+        Self { schema, style, rows }
     }
 
     pub(super) fn push(&mut self, batch: &RecordBatch) {
@@ -194,17 +195,16 @@ impl TableWriter {
         write_lines(&self.render_table(&shown)?, out)?;
         self.rows.write_rest(out)?;
         if !hidden.is_empty() {
-            let columns = if hidden.len() == 1 { "column" } else { "columns" };
             let names = self.schema.fields()[hidden.clone()].iter().map(|f| f.name().as_str());
-            let names: Vec<&str> = names.take(NAMES).collect();
-            let rest = if hidden.len() > NAMES { ", .." } else { "" };
+            let names: Vec<&str> = names.take(MAX_LISTED_NAMES).collect();
+            let rest = if hidden.len() > MAX_LISTED_NAMES { ", .." } else { "" };
             let line = format!(
-                "… {} more {columns} ({} in all): {}{rest}",
-                group_digits(hidden.len()),
+                "… {} ({} in all): {}{rest}",
+                format_count(hidden.len(), "more column", "more columns"),
                 group_digits(self.schema.fields().len()),
                 escape_controls(names.join(", "))
             );
-            match self.look.line {
+            match self.style.line {
                 Some(width) => writeln!(out, "{}", wrap_words(&line, width, 2))?,
                 None => writeln!(out, "{line}")?,
             }
@@ -218,51 +218,43 @@ impl TableWriter {
     fn choose_columns(&self) -> Outcome<(Vec<ShownColumn>, Range<usize>)> {
         let count = self.schema.fields().len();
         // If lines have a maximum width, only this width limits a value, and `max_width` does not.
-        let most = self.look.line.or(self.look.max_width);
+        let most = self.style.line.or(self.style.max_width);
         let free = |at| ShownColumn::Column {
             at,
-            width: self.look.find_width_of_column(at).or(most),
-            header: self.look.find_width_of_column(at),
+            width: self.style.find_width_of_column(at).or(most),
+            header: self.style.find_width_of_column(at),
         };
         let narrow = |at, width: usize| {
-            let set = self.look.find_width_of_column(at);
+            let set = self.style.find_width_of_column(at);
             let width = set.unwrap_or(width);
             let is_whole = is_shown_whole(self.schema.field(at).data_type())
-                || at == 0 && self.look.first_whole;
+                || at == 0 && self.style.first_whole;
             let whole = set.is_none() && is_whole;
             ShownColumn::Column {
                 at,
                 width: (!whole).then_some(width),
-                header: Some(width.min(self.look.header)),
+                header: Some(width.min(self.style.header)),
             }
         };
         let all: Vec<ShownColumn> = (0..count).map(free).collect();
-        let Some(line) = self.look.line else { return Ok((all, 0..0)) };
+        let Some(line) = self.style.line else { return Ok((all, 0..0)) };
         let full: Vec<usize> =
             all.iter().map(|column| self.compute_full_width(*column)).collect::<Outcome<_>>()?;
         if full.iter().sum::<usize>() < line {
             return Ok((all, 0..0));
         }
         let least = (0..count).map(|at| self.compute_full_width(narrow(at, LEAST_WIDTH)));
-        let hidden = match self.look.first_whole {
+        let hidden = match self.style.first_whole {
             true => 0..0,
             false => choose_hidden(&least.collect::<Outcome<Vec<_>>>()?, line),
         };
         let mark = if hidden.is_empty() { 0 } else { MARK };
         let room = line.saturating_sub(1).saturating_sub(mark);
         let kept: Vec<usize> = (0..count).filter(|at| !hidden.contains(at)).collect();
-        // A binary search for `fits`: the greatest width to which values and names can be cut so
-        // that the table fits the line.
-        let (mut fits, mut beyond) = (LEAST_WIDTH, line.max(LEAST_WIDTH));
-        while fits < beyond {
-            let width = (fits + beyond).div_ceil(2);
-            let widths = kept.iter().map(|at| self.compute_full_width(narrow(*at, width)));
-            if widths.sum::<Outcome<usize>>()? <= room {
-                fits = width;
-            } else {
-                beyond = width - 1;
-            }
-        }
+        // The greatest width to which values and names can be cut so that the table fits the line.
+        let fits = find_greatest_width(LEAST_WIDTH, line, room, |width| {
+            kept.iter().map(|at| self.compute_full_width(narrow(*at, width))).sum()
+        })?;
         let mut shown: Vec<ShownColumn> = kept.iter().map(|at| narrow(*at, fits)).collect();
         let widths: Vec<usize> =
             shown.iter().map(|column| self.compute_full_width(*column)).collect::<Outcome<_>>()?;
@@ -287,22 +279,15 @@ impl TableWriter {
     fn widen_headers(&self, shown: &mut [ShownColumn], room: usize) -> Outcome {
         let widen = |column: ShownColumn, to: usize| match column {
             ShownColumn::Column { at, width, header: Some(least) }
-                if self.look.find_width_of_column(at).is_none() =>
+                if self.style.find_width_of_column(at).is_none() =>
             {
                 ShownColumn::Column { at, width, header: Some(least.max(to)) }
             }
             other => other,
         };
-        let (mut fits, mut beyond) = (0, room);
-        while fits < beyond {
-            let width = (fits + beyond).div_ceil(2);
-            let widths = shown.iter().map(|column| self.compute_full_width(widen(*column, width)));
-            if widths.sum::<Outcome<usize>>()? <= room {
-                fits = width;
-            } else {
-                beyond = width - 1;
-            }
-        }
+        let fits = find_greatest_width(0, room, room, |width| {
+            shown.iter().map(|column| self.compute_full_width(widen(*column, width))).sum()
+        })?;
         for column in shown {
             *column = widen(*column, fits);
         }
@@ -336,7 +321,7 @@ impl TableWriter {
         let ShownColumn::Column { at, .. } = column else { return text };
         // A list always shows an element, so `text` may be wider than `width`. If the user has set
         // this width, it must not be exceeded, so the text is cut again.
-        match self.look.find_width_of_column(at) {
+        match self.style.find_width_of_column(at) {
             Some(width) if text.width() > width => cut_list(text, width),
             _ => text,
         }
@@ -350,7 +335,7 @@ impl TableWriter {
             Some(width) => split_name(&name, width),
             None => name,
         };
-        match (self.look.types, self.look.markdown) {
+        match (self.style.types, self.style.markdown) {
             (false, _) => name,
             (true, false) => {
                 let kind = field.data_type().to_string();
@@ -361,12 +346,12 @@ impl TableWriter {
     }
 
     fn escape_text(&self, text: String) -> String {
-        if self.look.markdown { text.replace('|', "\\|") } else { text }
+        if self.style.markdown { text.replace('|', "\\|") } else { text }
     }
 
     fn render_table(&self, columns: &[ShownColumn]) -> Outcome<Table> {
         let mut table = Table::new();
-        let preset = match (self.look.markdown, self.look.charset) {
+        let preset = match (self.style.markdown, self.style.charset) {
             (true, _) => presets::ASCII_MARKDOWN,
             (false, Charset::Utf8) => presets::UTF8_FULL_CONDENSED,
             (false, Charset::Ascii) => presets::ASCII_FULL_CONDENSED,
@@ -376,7 +361,7 @@ impl TableWriter {
         for (i, column) in columns.iter().enumerate() {
             if let ShownColumn::Column { at, .. } = column
                 && (self.schema.field(*at).data_type().is_numeric()
-                    || *at >= self.look.numbers_from)
+                    || *at >= self.style.numbers_from)
                 && let Some(column) = table.column_mut(i)
             {
                 column.set_cell_alignment(CellAlignment::Right);
@@ -403,6 +388,26 @@ impl TableWriter {
         }
         Ok(table)
     }
+}
+
+/// Returns the greatest width between `least` and `most` for which `compute_total` returns at most
+/// `room`, or `least` if there is none. `compute_total` must not decrease as the width grows.
+fn find_greatest_width(
+    least: usize,
+    most: usize,
+    room: usize,
+    compute_total: impl Fn(usize) -> Outcome<usize>,
+) -> Outcome<usize> {
+    let (mut fits, mut beyond) = (least, most.max(least));
+    while fits < beyond {
+        let width = (fits + beyond).div_ceil(2);
+        if compute_total(width)? <= room {
+            fits = width;
+        } else {
+            beyond = width - 1;
+        }
+    }
+    Ok(fits)
 }
 
 /// Width of the column that marks omitted columns: the mark, a space on either side, and a border.
@@ -494,7 +499,7 @@ impl TextTable {
         });
         let batch = RecordBatch::try_new(Arc::clone(&schema), columns.collect())?;
         let line = find_terminal_width();
-        let look = TableStyle {
+        let style = TableStyle {
             max_rows: None,
             max_width: None,
             fixed: false,
@@ -507,7 +512,7 @@ impl TextTable {
             numbers_from: self.numbers_from,
             first_whole: false,
         };
-        let mut table = TableWriter::new(schema, look);
+        let mut table = TableWriter::new(schema, style);
         table.push(&batch);
         table.finish(out)
     }
@@ -527,13 +532,13 @@ mod tests {
     use super::*;
 
     fn make_style(line: Option<usize>) -> TableStyle {
-        let mut look = TableStyle::new(&TableArgs { max_rows: 0, max_width: None, types: false });
-        look.set_line(line);
-        look
+        let mut style = TableStyle::new(&TableArgs { max_rows: 0, max_width: None, types: false });
+        style.set_line(line);
+        style
     }
 
-    fn write_batch(batch: &RecordBatch, look: TableStyle) -> String {
-        let mut table = TableWriter::new(batch.schema(), look);
+    fn write_batch(batch: &RecordBatch, style: TableStyle) -> String {
+        let mut table = TableWriter::new(batch.schema(), style);
         table.push(batch);
         let mut out = Vec::new();
         table.finish(&mut out).unwrap();
@@ -584,9 +589,9 @@ mod tests {
         assert!(text.contains("vvvvvvvvvv…") && !text.contains("more column"), "{text}");
         // Widths of columns that the user has set also apply if lines have no maximum width.
         for line in [None, Some(50)] {
-            let mut look = make_style(line);
-            look.set_widths(vec![0, 8, 5]);
-            let text = write_batch(&batch, look);
+            let mut style = make_style(line);
+            style.set_widths(vec![0, 8, 5]);
+            let text = write_batch(&batch, style);
             assert!(text.contains("┆ vvvv… │") && text.contains("┆  static_ ┆"), "{text}");
         }
     }
@@ -611,9 +616,9 @@ mod tests {
         let list: ArrayRef = Arc::new(list.finish());
         let batch = RecordBatch::try_from_iter([("x", list)]).unwrap();
         for width in 1..40 {
-            let mut look = make_style(Some(80));
-            look.set_widths(vec![width]);
-            let text = write_batch(&batch, look);
+            let mut style = make_style(Some(80));
+            style.set_widths(vec![width]);
+            let text = write_batch(&batch, style);
             let cell = text.lines().nth(3).unwrap();
             assert!(cell.width() <= width + 4, "{width}: {text}");
             assert!(!cell.contains("… …"), "{width}: {text}");

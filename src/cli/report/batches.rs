@@ -60,7 +60,7 @@ const RECORDS: [&str; 4] =
     ["event_mask", "event_start", "numeric_value_mask", "static_numeric_value_mask"];
 /// Maximum number of positions, with padding, of the deepest axis of a batch. The size of the file
 /// does not limit this number: a tensor of the shape `[1000000000, 1000000000, 0]` has no bytes.
-const POSITIONS: usize = 1 << 30;
+const MAX_POSITIONS: usize = 1 << 30;
 
 /// How the report reads a batch: each [`TensorGroup`] of `parts` becomes one table.
 pub(super) struct BatchLayout {
@@ -103,6 +103,26 @@ enum ListSource {
     Values,
 }
 
+/// Returns the offsets of each axis of a packed batch. `has` is whether there is a tensor of a name.
+fn list_packed_lists(has: &dyn Fn(&str) -> bool) -> Vec<ListSource> {
+    let names = (1usize..).map(|axis| match axis {
+        1 => "dim1/cu_seqlens".to_owned(),
+        axis => format!("dim{axis}/offsets"),
+    });
+    names.take_while(|name| has(name)).map(ListSource::Offsets).collect()
+}
+
+/// Returns where the lengths of the lists of axes 1 to `deepest` of a padded batch come from. `has`
+/// is whether there is a tensor of a name.
+fn list_padded_lists(deepest: usize, has: &dyn Fn(&str) -> bool) -> Vec<ListSource> {
+    let sources = (1..=deepest).map(|axis| match (axis, format!("dim{axis}/mask")) {
+        (_, name) if has(&name) => ListSource::Mask(name),
+        (1, _) if has("event_mask") => ListSource::Mask("event_mask".into()),
+        _ => ListSource::Values,
+    });
+    sources.collect()
+}
+
 impl BatchLayout {
     /// Finds the layout of the batches in `files`. If they have no common layout, for example
     /// because they differ in their tensors, the inner error is the reason, which the report shows.
@@ -140,23 +160,12 @@ impl BatchLayout {
                 false => records.push(member),
             }
         }
-        let deepest = |members: &[GroupedTensor]| members.iter().map(|m| m.axis).max().unwrap_or(0);
-        let lists: Vec<ListSource> = match is_packed {
-            true => (1usize..)
-                .map(|axis| match axis {
-                    1 => "dim1/cu_seqlens".to_owned(),
-                    axis => format!("dim{axis}/offsets"),
-                })
-                .take_while(|name| has(name))
-                .map(ListSource::Offsets)
-                .collect(),
-            false => (1..=deepest(&records))
-                .map(|axis| match (axis, format!("dim{axis}/mask")) {
-                    (_, name) if has(&name) => ListSource::Mask(name),
-                    (1, _) if has("event_mask") => ListSource::Mask("event_mask".into()),
-                    _ => ListSource::Values,
-                })
-                .collect(),
+        let lists = match is_packed {
+            true => list_packed_lists(&has),
+            false => {
+                let deepest = records.iter().map(|member| member.axis).max().unwrap_or(0);
+                list_padded_lists(deepest, &has)
+            }
         };
         let axis_names: &'static [&'static str] = match (are_records, lists.len()) {
             (true, 2) => &["item", "event", "measurement"],
@@ -328,14 +337,14 @@ impl TensorGroup {
     }
 
     /// Returns the size of each axis in the batch `file`, with padding: the shape of the tensor on
-    /// the deepest axis. Returns an error if this axis has more than [`POSITIONS`] positions.
+    /// the deepest axis. Returns an error if this axis has more than [`MAX_POSITIONS`] positions.
     fn find_sizes(&self, file: &SafetensorsFile) -> Result<Vec<usize>> {
         let Some(deepest) = self.members.iter().max_by_key(|m| m.axis) else {
             return Ok(Vec::new());
         };
         let sizes = file.tensor(&deepest.tensor)?.shape();
         let positions = sizes.iter().try_fold(1usize, |n, size| n.checked_mul((*size).max(1)));
-        match positions.is_some_and(|n| n <= POSITIONS) {
+        match positions.is_some_and(|n| n <= MAX_POSITIONS) {
             true => Ok(sizes.to_vec()),
             false => Err(Error::file(
                 file.path(),

@@ -16,15 +16,15 @@ use crate::io::meds::MedsSummary;
 use crate::sql::{quote_name, quote_text};
 
 /// Maximum number of periods of a [`CodeTrend`].
-const PERIODS: usize = 48;
+const MAX_PERIODS: usize = 48;
 /// The first period begins at this quantile of the times. A few early times, such as dates of
 /// birth, would otherwise make each period years long.
-const EARLIER: f64 = 0.01;
+const FIRST_PERIOD_QUANTILE: f64 = 0.01;
 /// Number of the most frequent code prefixes that are listed; one more entry sums up all others.
-const PREFIXES: usize = 11;
+const LISTED_PREFIXES: usize = 11;
 /// Maximum number of distinct integers in a column of codes. An integer column with more of them is
 /// not a column of codes.
-const INTEGERS: usize = 1 << 16;
+const MAX_DISTINCT_INTEGERS: usize = 1 << 16;
 
 pub(super) struct CodeOverview {
     pub(super) column: String,
@@ -146,7 +146,8 @@ pub(super) fn choose_codes(profile: &TableProfile) -> Option<&ColumnProfile> {
     let is_code = |c: &&ColumnProfile| match c.kind {
         ValueKind::Text => c.texts.known_counts().is_some_and(|counts| !counts.is_empty()),
         ValueKind::Integer => {
-            c.name == "code" && c.count_distinct().is_some_and(|n| n <= INTEGERS && n > 0)
+            c.name == "code"
+                && c.count_distinct().is_some_and(|n| n <= MAX_DISTINCT_INTEGERS && n > 0)
         }
         _ => false,
     };
@@ -163,7 +164,7 @@ fn list_prefixes<'a>(
 ) -> Vec<(String, u64)> {
     let prefixes = count_prefixes(codes.clone(), usize::MAX - 1).len();
     match prefixes * 2 <= distinct.max(2) {
-        true => count_prefixes(codes, PREFIXES),
+        true => count_prefixes(codes, LISTED_PREFIXES),
         false => Vec::new(),
     }
 }
@@ -185,7 +186,10 @@ pub(super) async fn count_trend(
     else {
         return Ok(());
     };
-    let first = time.sketch.find_quantile(EARLIER).map_or(least, |first| first.floor().max(least));
+    let first = time
+        .sketch
+        .find_quantile(FIRST_PERIOD_QUANTILE)
+        .map_or(least, |first| first.floor().max(least));
     let Some(period) = choose_period(clock, time.kind, first, last) else { return Ok(()) };
     let sql = build_query(table, column, time, first, period, &codes.top);
     let batches =
@@ -209,11 +213,11 @@ pub(super) async fn count_trend(
     Ok(())
 }
 
-/// Divides the time from `first` to `last` into at most [`PERIODS`] periods, and returns the length
-/// of a period. The length is a whole number, unless the times are floats of an unknown unit.
-/// Returns `None` if all times are equal, or if a time is too large for an exact float.
+/// Divides the time from `first` to `last` into at most [`MAX_PERIODS`] periods, and returns the
+/// length of a period. The length is a whole number, unless the times are floats of an unknown
+/// unit. Returns `None` if all times are equal, or if a time is too large for an exact float.
 fn choose_period(clock: TimeScale, kind: ValueKind, first: f64, last: f64) -> Option<f64> {
-    let period = (last - first) / PERIODS as f64;
+    let period = (last - first) / MAX_PERIODS as f64;
     let period = match (clock, kind) {
         (TimeScale::Number, ValueKind::Float) => period,
         _ => period.floor() + 1.0,
@@ -314,7 +318,7 @@ fn read_counts(batches: &[RecordBatch]) -> Outcome<Vec<PeriodCounts>> {
                     continue;
                 }
                 // `period` is the index of a period, and negative before the first period. A float
-                // time at the very end has the index [`PERIODS`], and counts in the last period.
+                // time at the very end has the index [`MAX_PERIODS`], and counts in the last period.
                 let Some(index) = (0..PERIODS).rfind(|i| *i as f64 <= period) else {
                     counts.earlier += count;
                     continue;

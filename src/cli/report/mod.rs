@@ -72,10 +72,10 @@ pub(super) struct ReportArgs {
     #[arg(long, alias = "force")]
     overwrite: bool,
     /// Number of most frequent codes to show.
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = parse_up_to(CODES))]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = parse_up_to(MAX_CODES))]
     codes: usize,
     /// Number of subjects whose timelines are shown; the first ones are taken.
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = parse_up_to(SUBJECTS))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = parse_up_to(MAX_SUBJECTS))]
     subjects: usize,
     /// Folder of labels to check [default: labels in DIR, if it exists].
     #[arg(long, value_name = "DIR", conflicts_with = "no_check")]
@@ -91,10 +91,10 @@ pub(super) struct ReportArgs {
 }
 
 /// Maximum of `--codes` and of `--subjects`. A browser cannot show many more on one page.
-const CODES: usize = 200;
-const SUBJECTS: usize = 100;
+const MAX_CODES: usize = 200;
+const MAX_SUBJECTS: usize = 100;
 /// Maximum number of files read at a time to count codes by period ([`codes::CodeTrend`]).
-const PARTITIONS: usize = 4;
+const MAX_READ_FILES: usize = 4;
 /// Name under which SQL reads the input of the report.
 const TABLE: &str = "report_source";
 
@@ -230,7 +230,7 @@ fn read_codes(
     };
     let Some(mut codes) = codes else { return Ok(None) };
     let context = crate::sql::session();
-    register_source(&context, TABLE, source, PARTITIONS)?;
+    register_source(&context, TABLE, source, MAX_READ_FILES)?;
     let trend = count_trend(&context, TABLE, &group.profile, &mut codes);
     // `block_on` is allowed here, because a command on files runs on a thread for blocking work.
     tokio::runtime::Handle::current().block_on(trend)?;

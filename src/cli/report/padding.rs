@@ -4,7 +4,7 @@
 use crate::table::LengthHistogram;
 
 /// Maximum number of powers of two among the lengths that [`list_cuts`] returns.
-const CUTS: usize = 13;
+const MAX_CUTS: usize = 13;
 
 /// Counts of what remains if all lists are truncated or padded to `length` elements.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,7 +59,7 @@ impl LengthCut {
 /// Returns the cuts to show, by ascending length: the powers of two below the length of the longest
 /// list, and this length itself. For lengths from 3 to 8, the cuts are 2, 4 and 8. Omits powers of
 /// two up to half of the 5 % quantile, because they would cut almost all lists. Of the remaining
-/// powers of two, keeps the [`CUTS`] largest. Returns an empty vector if there are no elements.
+/// powers of two, keeps the [`MAX_CUTS`] largest. Returns an empty vector if there are no elements.
 pub(super) fn list_cuts(lengths: &LengthHistogram) -> Vec<LengthCut> {
     let (Some(longest), Some(low)) = (lengths.max().filter(|n| *n > 0), lengths.quantile(0.05))
     else {
@@ -68,7 +68,7 @@ pub(super) fn list_cuts(lengths: &LengthHistogram) -> Vec<LengthCut> {
     let powers = (0..usize::BITS - 1).map(|bits| 1usize << bits);
     let mut cuts: Vec<usize> =
         powers.skip_while(|p| p.saturating_mul(2) <= low).take_while(|p| *p < longest).collect();
-    let first = cuts.len().saturating_sub(CUTS);
+    let first = cuts.len().saturating_sub(MAX_CUTS);
     cuts.drain(..first);
     cuts.push(longest);
     cuts.into_iter().map(|length| LengthCut::new(lengths, length)).collect()
@@ -92,6 +92,6 @@ mod tests {
         assert_eq!(list_cuts(&LengthHistogram::default()), []);
         assert_eq!(list_cuts(&[0, 0].into_iter().collect()), []);
         let huge: LengthHistogram = [1 << 40, 7].into_iter().collect();
-        assert!(list_cuts(&huge).len() <= CUTS + 1);
+        assert!(list_cuts(&huge).len() <= MAX_CUTS + 1);
     }
 }

@@ -15,7 +15,7 @@ use crate::table::{Column, LengthHistogram, RaggedTable};
 
 /// Maximum number of distinct strings of a column. If there are more, the counts of its strings are
 /// dropped.
-const TEXTS: usize = 1 << 20;
+const MAX_DISTINCT_TEXTS: usize = 1 << 20;
 /// Precision of the [`NumberSketch`] of a numeric column, in bits. If the column has too many
 /// distinct numbers to count each, the sketch counts the numbers in ranges with a relative width of
 /// 2^-11. A quantile is then wrong by at most half of this width (0.025 %), which affects only the
@@ -174,14 +174,15 @@ impl ColumnProfile {
     /// exceeds. Otherwise, returns `None`, also for types whose values are not counted.
     pub(super) fn exceeded_distinct(&self) -> Option<usize> {
         match self.kind {
-            ValueKind::Text => self.texts.is_full.then_some(TEXTS),
+            ValueKind::Text => self.texts.is_full.then_some(MAX_DISTINCT_TEXTS),
             ValueKind::Other => None,
             _ => self.sketch.count_distinct().is_none().then_some(EXACT),
         }
     }
 }
 
-/// Number of occurrences of each string; unknown if there are more than [`TEXTS`] distinct strings.
+/// Number of occurrences of each string; unknown if there are more than [`MAX_DISTINCT_TEXTS`]
+/// distinct strings.
 #[derive(Default)]
 pub(super) struct TextCounts {
     counts: HashMap<Box<str>, u64>,
@@ -218,7 +219,7 @@ impl TextCounts {
                 }
             }
         }
-        if self.counts.len() > TEXTS {
+        if self.counts.len() > MAX_DISTINCT_TEXTS {
             self.is_full = true;
             self.counts = HashMap::new();
         }

@@ -22,11 +22,12 @@ use crate::table::{Column, RaggedTable};
 const LANES: usize = 7;
 /// Number of periods into which a timeline is divided.
 pub(super) const CELLS: usize = 96;
-/// Maximum numbers of events listed per subject, and of measurements (`ITEMS`) listed per event.
-const EVENTS: usize = 60;
-const ITEMS: usize = 8;
+/// Maximum number of events listed per subject.
+const MAX_EVENTS: usize = 60;
+/// Maximum number of measurements listed per event.
+const MAX_ITEMS: usize = 8;
 /// Maximum number of measurements without a time that are listed per subject.
-const FACTS: usize = 20;
+const MAX_FACTS: usize = 20;
 
 pub(super) struct TimelineChart {
     pub(super) subject: String,
@@ -161,12 +162,12 @@ impl TimelineColumns {
                 let cell = find_share_index(share, CELLS);
                 shown.extend(range.clone().map(|index| ShownMeasurement { cell, index }));
             }
-            if listed.len() < EVENTS {
-                let items = range.clone().take(ITEMS).map(|k| self.format_item(table, code, k));
+            if listed.len() < MAX_EVENTS {
+                let items = range.clone().take(MAX_ITEMS).map(|k| self.format_item(table, code, k));
                 listed.push(TimelineEvent {
                     time: at.map_or_else(|| "no time".into(), |at| self.clock.format_exact(at)),
                     items: items.collect::<Outcome<_>>()?,
-                    more: range.len().saturating_sub(ITEMS),
+                    more: range.len().saturating_sub(MAX_ITEMS),
                 });
             }
         }
@@ -256,8 +257,8 @@ fn count_lanes(shown: &[ShownMeasurement], prefixes: &[String], column: &str) ->
     lanes
 }
 
-/// Returns the first [`FACTS`] measurements without a time of the subject in `row`, each as `code`
-/// or `code = number`. Returns an empty vector if the data is not MEDS data.
+/// Returns the first [`MAX_FACTS`] measurements without a time of the subject in `row`, each as
+/// `code` or `code = number`. Returns an empty vector if the data is not MEDS data.
 fn list_facts(row: &RecordBatch, groups: &[ColumnGroup<TableProfile>]) -> Outcome<Vec<String>> {
     let Some(group) = groups.get(1) else { return Ok(Vec::new()) };
     let Ok(table) = read_group(row, &group.columns, 1)? else { return Ok(Vec::new()) };
@@ -265,7 +266,7 @@ fn list_facts(row: &RecordBatch, groups: &[ColumnGroup<TableProfile>]) -> Outcom
     let numbers = table.column("static_numeric_value").ok();
     let range = find_table_ranges(&table, 1)?.next().unwrap_or_default();
     let mut facts = Vec::new();
-    for i in range.take(FACTS) {
+    for i in range.take(MAX_FACTS) {
         let mut fact = format_value(codes.values(), i)?;
         if let Some(numbers) = numbers.filter(|n| n.values().is_valid(i)) {
             let number = format_value(numbers.values(), i)?;

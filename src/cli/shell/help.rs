@@ -459,7 +459,7 @@ pub(super) fn list_functions(context: &SessionContext, text: &str, width: usize)
     };
     let shown: Vec<_> =
         matching.iter().copied().filter(|(name, found)| !is_alias(name, found)).collect();
-    let names = shown.iter().map(|(name, _)| name.len()).max().unwrap_or(0).min(NAMES);
+    let names = shown.iter().map(|(name, _)| name.len()).max().unwrap_or(0).min(MAX_NAME_WIDTH);
     let mut page = String::new();
     for (name, found) in shown {
         let documented = found.iter().find_map(|e| e.documentation.as_ref());
@@ -486,7 +486,7 @@ pub(super) fn list_functions(context: &SessionContext, text: &str, width: usize)
 }
 
 /// Maximum width of the column of names. The few longer names extend into the next column.
-const NAMES: usize = 24;
+const MAX_NAME_WIDTH: usize = 24;
 
 /// Returns the start of a text, up to the end of its first sentence or its first colon, without the
 /// full stop.

@@ -6,6 +6,7 @@ mod help;
 mod prompts;
 
 use std::io::{IsTerminal, Write};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
@@ -76,11 +77,11 @@ pub(super) async fn run(mut runner: StatementRunner) -> Outcome {
         interrupt::clear_interrupt();
         let result = match text.trim().strip_prefix(['.', '\\']) {
             Some(command) => run_command(&mut runner, command).await,
-            None => runner.run_script("", &text).await.map(|()| false),
+            None => runner.run_script("", &text).await.map(ControlFlow::Continue),
         };
         match result {
-            Ok(true) => break,
-            Ok(false) => {}
+            Ok(ControlFlow::Break(())) => break,
+            Ok(ControlFlow::Continue(())) => {}
             Err(Failure::Closed) => return Err(Failure::Closed),
             Err(Failure::Interrupted) if interrupt::is_terminated() => {
                 return Err(Failure::Interrupted);
@@ -111,14 +112,14 @@ fn read_piped(dialect: &Dialect) -> rustyline::Result<String> {
 }
 
 /// Runs a command of the shell, such as `.tables`. `command` is without the dot or backslash.
-/// Returns true if the shell must end.
-async fn run_command(runner: &mut StatementRunner, command: &str) -> Outcome<bool> {
+/// Returns `Break` if the command ends the shell.
+async fn run_command(runner: &mut StatementRunner, command: &str) -> Outcome<ControlFlow<()>> {
     let command = command.trim().trim_end_matches(';').trim_end();
     let (name, argument) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
     let argument = argument.trim();
     let mut out = std::io::stdout();
     match (name, argument) {
-        ("quit" | "exit" | "q", "") => return Ok(true),
+        ("quit" | "exit" | "q", "") => return Ok(ControlFlow::Break(())),
         ("help", subject) => print_help(runner, subject)?,
         ("functions", text) => {
             let width = find_terminal_width().unwrap_or(usize::MAX);
@@ -132,8 +133,8 @@ async fn run_command(runner: &mut StatementRunner, command: &str) -> Outcome<boo
         ("tables", pattern) | ("d", pattern @ "") => print_tables(runner, pattern).await?,
         ("schema", table) => describe_columns(runner, table).await?,
         ("d", table) => runner.run_script("", &format!("DESCRIBE {table}")).await?,
-        ("timing", "on") => *runner.timing_mut() = true,
-        ("timing", "off") => *runner.timing_mut() = false,
+        ("timing", "on") => runner.set_timing(true),
+        ("timing", "off") => runner.set_timing(false),
         ("timing", other) => {
             return Err(Failure::from_message(format!(
                 ".timing requires on or off, as in .timing on; found {other:?}"
@@ -165,7 +166,7 @@ async fn run_command(runner: &mut StatementRunner, command: &str) -> Outcome<boo
             )));
         }
     }
-    Ok(false)
+    Ok(ControlFlow::Continue(()))
 }
 
 fn parse_switch(given: &str) -> Outcome<Option<bool>> {

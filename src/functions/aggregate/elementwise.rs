@@ -129,7 +129,7 @@ fn list_state_types(types: &AggTypes<'_>, how: Reduction) -> Result<Vec<DataType
 /// Number of values that are buffered before the rows of each group are combined to one row. After
 /// that, rows are combined whenever the number of values has doubled, so that each value is copied
 /// only a few times.
-const WAITING: usize = 1 << 18;
+const MIN_COMBINED: usize = 1 << 18;
 
 /// One combined row of lists per group, and buffered rows that are not combined yet.
 #[derive(Debug)]
@@ -172,7 +172,7 @@ impl ElementwiseState {
         self.rows.push(columns, groups);
         self.laid = false;
         self.waiting = self.waiting.saturating_add(values);
-        if self.waiting > WAITING.max(self.settled.saturating_mul(2)) {
+        if self.waiting > MIN_COMBINED.max(self.settled.saturating_mul(2)) {
             self.combine_waiting()?;
         }
         Ok(())

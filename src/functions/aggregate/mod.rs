@@ -40,6 +40,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_expr::expressions::Literal;
 
+use super::args::check_arity;
 use super::def::remove_other_extension;
 use super::doc::Doc;
 use super::lists::NestedListType;
@@ -148,20 +149,7 @@ pub(super) struct AggTypes<'a> {
 
 impl<'a> AggTypes<'a> {
     fn from_arguments(def: &AggDef, types: Vec<&'a DataType>) -> Result<Self> {
-        let (least, most) = def.arity;
-        if !(least..=most).contains(&types.len()) {
-            return Err(Error::invalid(format!(
-                "{name} takes {arguments}, but found {given}; write {syntax}",
-                name = def.name,
-                arguments = match (least, most) {
-                    (1, 1) => "1 argument".to_owned(),
-                    (a, b) if a == b => format!("{a} arguments"),
-                    (a, b) => format!("{a} to {b} arguments"),
-                },
-                given = types.len(),
-                syntax = def.doc.syntax.join(" or ")
-            )));
-        }
+        check_arity(def.name, def.arity, types.len(), def.doc.syntax)?;
         Ok(Self { name: def.name, types, ordering: Vec::new() })
     }
 

@@ -19,13 +19,16 @@ use crate::functions::list_counts::call_array_length;
 use crate::functions::list_fields::concat_lists;
 use crate::functions::over_lists::map_over_lists;
 use crate::functions::{
-    StockFact, cast_element_dates, find_replacement_on_lists, has_fact, is_ours,
+    StockFact, cast_element_dates, find_element_field, find_replacement_on_lists, has_fact,
+    is_ours, replace_element_type,
 };
 
 /// Functions that return one of their arguments, or a list of them. All arguments must have the
 /// same type, so times of day in different units are cast to the same unit.
 const CHOOSING: [&str; 6] = ["coalesce", "greatest", "least", "make_array", "nullif", "nvl"];
 
+/// Plans a call of a scalar function, with or without an alias. Returns any other expression, and a
+/// call that DataFusion plans as it should, unchanged.
 pub(super) fn replace_list_call(call: Expr, schema: &DFSchema) -> Expr {
     let plain = match &call {
         Expr::Alias(alias) => alias.expr.as_ref(),
@@ -33,54 +36,14 @@ pub(super) fn replace_list_call(call: Expr, schema: &DFSchema) -> Expr {
     };
     let Expr::ScalarFunction(function) = plain else { return call };
     if let Some(count) = count_bytes(function, schema) {
-        return match call {
-            Expr::Alias(mut alias) => {
-                *alias.expr = count;
-                Expr::Alias(alias)
-            }
-            _ => count,
-        };
+        return replace_in_alias(call, count);
     }
     if let Some(lists) = cast_views(function, schema) {
         let lists = replace_list_call(Expr::ScalarFunction(lists), schema);
-        return match call {
-            Expr::Alias(mut alias) => {
-                *alias.expr = lists;
-                Expr::Alias(alias)
-            }
-            _ => lists,
-        };
+        return replace_in_alias(call, lists);
     }
-    let replaced = match is_ours(&function.func) {
-        true => Some(fold_to_literals(function.clone(), schema)),
-        false if CHOOSING.contains(&function.name()) => {
-            let args = unify_clocks(&function.args, schema)
-                .or_else(|| cast_chosen_strings(function, schema));
-            args.map(|args| {
-                Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&function.func), args))
-            })
-        }
-        false if function.name().starts_with("array_") => {
-            let args: Vec<&Expr> = function.args.iter().collect();
-            unify_elements(&args, schema)
-                .or_else(|| cast_searched(function, schema))
-                // DataFusion refuses to plan a call that searches a list of dates for a timestamp
-                // with a zone, so the dates are cast to timestamps.
-                .or_else(|| cast_element_dates(function, schema))
-                .map(|args| {
-                    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&function.func), args))
-                })
-        }
-        false => None,
-    };
-    if let Some(plain) = replaced {
-        return match call {
-            Expr::Alias(mut alias) => {
-                *alias.expr = plain;
-                Expr::Alias(alias)
-            }
-            _ => plain,
-        };
+    if let Some(adapted) = adapt_arguments(function, schema) {
+        return replace_in_alias(call, adapted);
     }
     let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
     if function.name() == "character_length"
@@ -98,6 +61,39 @@ pub(super) fn replace_list_call(call: Expr, schema: &DFSchema) -> Expr {
         }
         _ => map_over_lists(function, schema).unwrap_or(call),
     }
+}
+
+/// Returns `expr` with the alias of `call`, if it has one.
+fn replace_in_alias(call: Expr, expr: Expr) -> Expr {
+    match call {
+        Expr::Alias(mut alias) => {
+            *alias.expr = expr;
+            Expr::Alias(alias)
+        }
+        _ => expr,
+    }
+}
+
+/// Folds the arguments of a function of Serrate to literals, and casts arguments of a function of
+/// DataFusion for which it finds no common type. Returns `None` for other calls.
+fn adapt_arguments(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
+    let args = match call.name() {
+        _ if is_ours(&call.func) => return Some(fold_to_literals(call.clone(), schema)),
+        name if CHOOSING.contains(&name) => {
+            unify_clocks(&call.args, schema).or_else(|| cast_chosen_strings(call, schema))
+        }
+        name if name.starts_with("array_") => {
+            let args: Vec<&Expr> = call.args.iter().collect();
+            unify_elements(&args, schema)
+                .or_else(|| cast_searched(call, schema))
+                // DataFusion refuses to plan a call that searches a list of dates for a timestamp
+                // with a zone, so the dates are cast to timestamps.
+                .or_else(|| cast_element_dates(call, schema))
+        }
+        _ => None,
+    };
+    let args = args?;
+    Some(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&call.func), args)))
 }
 
 /// Returns the number of bytes of a binary value for `length(b)` and `octet_length(b)`: half the
@@ -170,16 +166,9 @@ fn find_list(view: &DataType) -> Option<DataType> {
 /// of list views, because DataFusion's `flatten` would return lists of list views unchanged.
 /// Returns `None` for other types.
 fn find_list_of_lists(of: &DataType) -> Option<DataType> {
-    use DataType::{FixedSizeList, LargeList, List};
     let outer = find_list(of).unwrap_or_else(|| of.clone());
-    let (List(item) | LargeList(item) | FixedSizeList(item, _)) = &outer else { return None };
-    let lists = find_list(item.data_type())?;
-    let item = Arc::new(item.as_ref().clone().with_data_type(lists));
-    Some(match &outer {
-        LargeList(_) => LargeList(item),
-        FixedSizeList(_, size) => FixedSizeList(item, *size),
-        _ => List(item),
-    })
+    let inner = find_list(find_element_field(&outer)?.data_type())?;
+    replace_element_type(&outer, inner)
 }
 
 /// If a call searches a list of dates or times for a string literal, or appends one to it, casts

@@ -40,7 +40,7 @@ use crate::functions::expression_planners::date_arithmetic::{
 };
 use crate::functions::expression_planners::list_calls::replace_list_call;
 use crate::functions::expression_planners::list_views::needs_list_cast;
-use crate::functions::expression_planners::operator_names::{is_distinction, list_operation};
+use crate::functions::expression_planners::operator_names::list_operation;
 use crate::functions::expression_planners::span_operations::plan_span_operation;
 use crate::functions::expression_planners::times_of_day::unify_times_of_day;
 use crate::functions::expression_planners::word_operators::{
@@ -54,6 +54,30 @@ pub(crate) use self::literal_lists::LiteralLists;
 pub(crate) use self::operator_names::{
     DISTINCT, FILTER, NOT_DISTINCT, ON_LISTS, PREDICATES, SIGNED,
 };
+
+/// Plans a custom operator with which `sql::statement` has replaced a predicate or a clause. Returns
+/// any other operation unchanged.
+fn plan_custom_operator(
+    expr: RawBinaryExpr,
+    schema: &DFSchema,
+) -> Result<PlannerResult<RawBinaryExpr>> {
+    let BinaryOperator::Custom(word) = &expr.op else { return Ok(PlannerResult::Original(expr)) };
+    let make_distinction = |op: Operator, left: Expr, right: Expr| {
+        Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right)))
+    };
+    let planned = match word.as_str() {
+        FILTER => plan_filter(expr.left, expr.right, schema)?,
+        SIGNED => make_signed_operand(expr.left, schema),
+        ON_LISTS => replace_list_call(expr.left, schema),
+        DISTINCT => make_distinction(Operator::IsDistinctFrom, expr.left, expr.right),
+        NOT_DISTINCT => make_distinction(Operator::IsNotDistinctFrom, expr.left, expr.right),
+        word => match WordPredicate::from_word(word) {
+            Some(predicate) => predicate.plan(expr, schema),
+            None => return Ok(PlannerResult::Original(expr)),
+        },
+    };
+    Ok(PlannerResult::Planned(planned))
+}
 
 #[derive(Debug)]
 pub(crate) struct ListOperators;
@@ -76,7 +100,7 @@ impl ExprPlanner for ListOperators {
             return plan_err!(
                 "an expression nests too many operators such as {} (the maximum is {}); split it into several expressions with WITH",
                 expr.op,
-                chain::DEEPEST
+                chain::MAX_DEPTH
             );
         }
         if chain::is_list_chain(&expr.left)
@@ -101,31 +125,7 @@ impl ExprPlanner for ListOperators {
         if let Some(call) = plan_addition(&expr, schema) {
             return Ok(PlannerResult::Planned(call));
         }
-        match &expr.op {
-            BinaryOperator::Custom(word) if word == FILTER => {
-                plan_filter(expr.left, expr.right, schema).map(PlannerResult::Planned)
-            }
-            BinaryOperator::Custom(word) if word == SIGNED => {
-                Ok(PlannerResult::Planned(make_signed_operand(expr.left, schema)))
-            }
-            BinaryOperator::Custom(word) if word == ON_LISTS => {
-                Ok(PlannerResult::Planned(replace_list_call(expr.left, schema)))
-            }
-            BinaryOperator::Custom(_) if is_distinction(&expr.op) => {
-                let RawBinaryExpr { op, left, right } = expr;
-                let op = match op {
-                    BinaryOperator::Custom(word) if word == DISTINCT => Operator::IsDistinctFrom,
-                    _ => Operator::IsNotDistinctFrom,
-                };
-                let distinction = BinaryExpr::new(Box::new(left), op, Box::new(right));
-                Ok(PlannerResult::Planned(Expr::BinaryExpr(distinction)))
-            }
-            BinaryOperator::Custom(word) => match WordPredicate::from_word(word) {
-                Some(predicate) => Ok(PlannerResult::Planned(predicate.plan(expr, schema))),
-                None => Ok(PlannerResult::Original(expr)),
-            },
-            _ => Ok(PlannerResult::Original(expr)),
-        }
+        plan_custom_operator(expr, schema)
     }
 
     fn plan_substring(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {

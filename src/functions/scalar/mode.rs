@@ -31,6 +31,10 @@ pub(super) fn build_mode_of_elements() -> ScalarUDF {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct ElementMode;
 
+fn refuse_types<T>(types: &[DataType]) -> Result<T> {
+    plan_err!("{NAME} takes one list, as in {NAME}([1, 2, 2]), but found {}", list_types(types))
+}
+
 impl ScalarUDFImpl for ElementMode {
     declare!(NAME, Signature::user_defined(Volatility::Immutable));
 
@@ -41,20 +45,14 @@ impl ScalarUDFImpl for ElementMode {
             [DataType::LargeList(field) | DataType::FixedSizeList(field, _)] => {
                 Ok(vec![DataType::List(Arc::clone(field))])
             }
-            types => plan_err!(
-                "{NAME} takes one list, as in {NAME}([1, 2, 2]), but found {}",
-                list_types(types)
-            ),
+            types => refuse_types(types),
         }
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match types {
             [DataType::List(field)] => Ok(field.data_type().clone()),
-            types => plan_err!(
-                "{NAME} takes one list, as in {NAME}([1, 2, 2]), but found {}",
-                list_types(types)
-            ),
+            types => refuse_types(types),
         }
     }
 

@@ -1,3 +1,5 @@
+//! Runs blocking work outside the threads that poll queries.
+
 use datafusion::error::{DataFusionError, Result};
 
 /// Runs work that takes long, or that may wait for a disk, on one of tokio's threads for blocking

@@ -4,11 +4,11 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use arrow::array::{Array, ArrayData, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
+use arrow::array::{Array, ArrayData, ArrayRef, RecordBatch, make_array};
 use arrow::buffer::{Buffer, NullBuffer};
 use arrow::datatypes::{DataType, FieldRef, SchemaRef};
 use datafusion::error::Result;
-use serrate_core::internal::lock_mutex;
+use serrate_core::internal::{build_record_batch, lock_mutex};
 
 use crate::array::{Layout, leaf_type};
 use crate::table::RaggedTable;
@@ -187,8 +187,7 @@ impl RowCut {
         for (column, field) in columns.iter().zip(schema.fields()) {
             arrays.push(array(*column, field.data_type())?);
         }
-        let options = RecordBatchOptions::new().with_row_count(Some(self.windows[0].len()));
-        Ok(RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)?)
+        Ok(build_record_batch(Arc::clone(schema), arrays, self.windows[0].len())?)
     }
 }
 

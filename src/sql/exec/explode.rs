@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions};
+use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::SchemaRef;
 use datafusion::error::{DataFusionError, Result};
@@ -17,6 +17,7 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
 };
 use futures::stream::{self, StreamExt, TryStreamExt};
+use serrate_core::internal::build_record_batch;
 
 use crate::error::Error;
 use crate::sql::exec::one_input;
@@ -143,9 +144,8 @@ impl ExecutionPlan for ExplodeExec {
                     })
                     .collect::<Result<_>>()?;
                 let count = long.num_rows();
-                let options = RecordBatchOptions::new().with_row_count(Some(count));
                 let schema = Arc::clone(&given);
-                let long = RecordBatch::try_new_with_options(schema, columns, &options)?;
+                let long = build_record_batch(schema, columns, count)?;
                 metrics.record_output(count);
                 // `long` has the exploded rows. Its slices share its memory, which stays reserved
                 // until the last slice is returned.

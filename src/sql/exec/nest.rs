@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{Array, RecordBatch, RecordBatchOptions, make_comparator};
+use arrow::array::{Array, RecordBatch, make_comparator};
 use arrow::compute::{SortOptions, concat_batches, partition};
 use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::internal_err;
@@ -21,7 +21,7 @@ use datafusion::physical_plan::{
     InputDistributionRequirements, Partitioning, PlanProperties,
 };
 use futures::stream::{self, StreamExt, TryStreamExt};
-use serrate_core::internal::to_canonical_floats;
+use serrate_core::internal::{build_record_batch, to_canonical_floats, trim_extent};
 
 use crate::config::SerrateOptions;
 use crate::sql::base::blocking::run_blocking;
@@ -262,9 +262,8 @@ impl NestInput {
         let cut = runs.last().map_or(0, |r| r.start);
         let rest = all.slice(cut, all.num_rows() - cut);
         // Copies the rows, because a slice would keep the whole batch in memory.
-        let options = RecordBatchOptions::new().with_row_count(Some(rest.num_rows()));
-        let own = rest.columns().iter().map(serrate_core::internal::trim_extent).collect();
-        let rest = RecordBatch::try_new_with_options(rest.schema(), own, &options)?;
+        let own = rest.columns().iter().map(trim_extent).collect();
+        let rest = build_record_batch(rest.schema(), own, rest.num_rows())?;
         self.held.try_resize(rest.get_array_memory_size())?;
         self.pending.push(rest);
         Ok(all.slice(0, cut))

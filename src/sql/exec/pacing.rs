@@ -15,16 +15,16 @@ use crate::sql::exec::pass_through;
 
 /// If the node above takes longer than this for one piece of a batch, the next pieces have fewer
 /// rows.
-const LONG: Duration = Duration::from_millis(20);
+const SLOW_PIECE: Duration = Duration::from_millis(20);
 /// If the node above takes less than this for one piece of a batch, the next pieces have more rows.
-const SHORT: Duration = Duration::from_millis(2);
+const FAST_PIECE: Duration = Duration::from_millis(2);
 /// Maximum number of rows in a piece of a batch. Pieces grow while the join above is fast. But each
 /// row of the next piece may match far more rows of the other input, so this maximum limits the
 /// time that a piece takes.
-const MOST: usize = 2048;
+const MAX_PIECE_ROWS: usize = 2048;
 
 /// Splits the batches of its input so that the node above processes each piece within about
-/// [`LONG`]. Yields to Tokio before a piece if [`LONG`] has passed since the last yield.
+/// [`SLOW_PIECE`]. Yields to Tokio before a piece if [`SLOW_PIECE`] has passed since the last yield.
 #[derive(Debug)]
 pub(in crate::sql) struct PacedExec {
     input: Arc<dyn ExecutionPlan>,
@@ -76,10 +76,10 @@ impl PacedStream {
     }
 
     fn next_size(size: usize, took: Duration) -> usize {
-        if took < SHORT {
-            return size.saturating_mul(4).min(MOST);
+        if took < FAST_PIECE {
+            return size.saturating_mul(4).min(MAX_PIECE_ROWS);
         }
-        match took.as_nanos().checked_div(LONG.as_nanos()) {
+        match took.as_nanos().checked_div(SLOW_PIECE.as_nanos()) {
             None | Some(0) => size,
             Some(times) => (size / usize::try_from(times).unwrap_or(usize::MAX).max(2)).max(1),
         }
@@ -93,7 +93,7 @@ impl Stream for PacedStream {
         if let Some(given) = self.given.take() {
             self.size = Self::next_size(self.size, given.elapsed());
         }
-        if self.yielded.elapsed() >= LONG {
+        if self.yielded.elapsed() >= SLOW_PIECE {
             self.yielded = Instant::now();
             cx.waker().wake_by_ref();
             return Poll::Pending;
@@ -140,8 +140,8 @@ mod tests {
     fn pieces_shrink_with_the_time_they_take() {
         let ms = Duration::from_millis;
         assert_eq!(PacedStream::next_size(1, ms(0)), 4);
-        assert_eq!(PacedStream::next_size(1024, ms(1)), MOST);
-        assert_eq!(PacedStream::next_size(MOST, ms(0)), MOST);
+        assert_eq!(PacedStream::next_size(1024, ms(1)), MAX_PIECE_ROWS);
+        assert_eq!(PacedStream::next_size(MAX_PIECE_ROWS, ms(0)), MAX_PIECE_ROWS);
         assert_eq!(PacedStream::next_size(100, ms(10)), 100);
         assert_eq!(PacedStream::next_size(100, ms(21)), 50);
         assert_eq!(PacedStream::next_size(100, ms(200)), 10);
@@ -170,11 +170,11 @@ mod tests {
         let mut sizes = Vec::new();
         while let Some(piece) = paced.next().await {
             let piece = piece.unwrap();
-            assert!(piece.num_rows() <= MOST);
+            assert!(piece.num_rows() <= MAX_PIECE_ROWS);
             sizes.push(piece.num_rows());
             found.extend(piece.column(0).as_primitive::<Int64Type>().values());
             if found.len() == 6 {
-                std::thread::sleep(LONG * 3);
+                std::thread::sleep(SLOW_PIECE * 3);
             }
         }
         assert_eq!(found, (0..28_198).collect::<Vec<i64>>());

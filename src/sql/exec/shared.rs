@@ -7,7 +7,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::array::RecordBatch;
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::DFSchemaRef;
@@ -29,6 +29,7 @@ use datafusion::physical_plan::{
 use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use futures::lock::Mutex;
 use futures::stream::{StreamExt, TryStreamExt, iter};
+use serrate_core::internal::build_record_batch;
 
 use crate::sql::exec::{find_logical_node, one_input, take_one_input};
 
@@ -139,9 +140,8 @@ impl ExecutionPlan for SharedExec {
             // Gives the batches the schema of this node. Batches that another node has read may
             // have another nullability.
             let batches = batches.into_iter().map(move |batch| {
-                let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
                 let (schema, columns) = (Arc::clone(&named), batch.columns().to_vec());
-                let batch = RecordBatch::try_new_with_options(schema, columns, &options)?;
+                let batch = build_record_batch(schema, columns, batch.num_rows())?;
                 Ok::<_, DataFusionError>(batch)
             });
             Ok::<_, DataFusionError>(iter(batches))

@@ -33,7 +33,7 @@ use crate::sql::exec::{pass_through, same_statistics};
 
 /// Maximum depth of expressions that run on the current stack. Debug builds use kilobytes of stack
 /// per level.
-const SHALLOW: usize = 64;
+const MAX_SHALLOW_DEPTH: usize = 64;
 
 #[derive(Debug)]
 pub(in crate::sql) struct DeepPlanner {
@@ -100,7 +100,7 @@ fn has_deep_expression(node: &Arc<dyn ExecutionPlan>) -> Result<bool> {
 fn is_deep(expr: &Arc<dyn PhysicalExpr>) -> bool {
     let mut open = vec![(expr, 0)];
     while let Some((expr, depth)) = open.pop() {
-        if depth > SHALLOW {
+        if depth > MAX_SHALLOW_DEPTH {
             return true;
         }
         open.extend(expr.children().into_iter().map(|child| (child, depth + 1)));

@@ -6,7 +6,6 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::compute::cast;
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use async_trait::async_trait;
@@ -25,6 +24,7 @@ use datafusion::physical_plan::{
 };
 use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use futures::StreamExt;
+use serrate_core::internal::build_record_batch;
 
 use crate::functions::make_elements_nullable;
 use crate::sql::exec::{find_logical_node, pass_through, same_statistics, take_one_input};
@@ -207,7 +207,6 @@ impl ExecutionPlan for TableRowsExec {
         let named = Arc::clone(&schema);
         let rows = self.input.execute(partition, context)?.map(move |batch| {
             let batch = batch?;
-            let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
             let columns = batch.columns().iter().zip(named.fields());
             // Types can differ only in the nullability of elements, so the cast copies no values.
             let columns = columns.map(|(column, field)| match column.data_type() {
@@ -215,7 +214,7 @@ impl ExecutionPlan for TableRowsExec {
                 _ => cast(column, field.data_type()),
             });
             let columns = columns.collect::<Result<Vec<_>, _>>()?;
-            Ok(RecordBatch::try_new_with_options(Arc::clone(&named), columns, &options)?)
+            Ok(build_record_batch(Arc::clone(&named), columns, batch.num_rows())?)
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
     }

@@ -94,27 +94,27 @@ fn limit_spilled_rows(plan: Arc<dyn ExecutionPlan>, rows: usize) -> Result<Arc<d
 /// per batch themselves. Such a plan needs no [`BatchSizeExec`], whose overhead exceeds the time of
 /// a small query.
 fn has_leaf_limits(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
-    let mut all = true;
-    plan.apply(|node| {
-        let scan = node.downcast_ref::<DataSourceExec>().map(DataSourceExec::data_source);
-        all = match scan {
-            Some(source) => {
-                let file = source.downcast_ref::<FileScanConfig>().map(FileScanConfig::file_source);
-                source.is::<TableSource>() || file.is_some_and(|file| file.file_type() == "nrt")
-            }
-            None => {
-                node.is::<ProjectionExec>()
-                    || node.is::<CooperativeExec>()
-                    || node.is::<FilterExec>()
-                    || node.is::<CoalescePartitionsExec>()
-                    || node.is::<SourceOrderExec>()
-                    || node.is::<GlobalLimitExec>()
-                    || node.is::<LocalLimitExec>()
-            }
-        };
-        Ok(if all { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
-    })?;
-    Ok(all)
+    Ok(!plan.exists(|node| Ok(!keeps_leaf_limit(node)))?)
+}
+
+/// Whether a node is a scan that limits the leaves of its batches, or does not merge batches of its
+/// input.
+fn keeps_leaf_limit(node: &Arc<dyn ExecutionPlan>) -> bool {
+    match node.downcast_ref::<DataSourceExec>().map(DataSourceExec::data_source) {
+        Some(source) => {
+            let file = source.downcast_ref::<FileScanConfig>().map(FileScanConfig::file_source);
+            source.is::<TableSource>() || file.is_some_and(|file| file.file_type() == "nrt")
+        }
+        None => {
+            node.is::<ProjectionExec>()
+                || node.is::<CooperativeExec>()
+                || node.is::<FilterExec>()
+                || node.is::<CoalescePartitionsExec>()
+                || node.is::<SourceOrderExec>()
+                || node.is::<GlobalLimitExec>()
+                || node.is::<LocalLimitExec>()
+        }
+    }
 }
 
 /// Lowers the batch size of a plan that returns lists to `rows`. Inputs without lists keep

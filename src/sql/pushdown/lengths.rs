@@ -25,7 +25,8 @@ use crate::sql::base::plan_nodes::replace_inputs;
 use crate::sql::sources::listing::FilesTable;
 use crate::sql::sources::table_provider::{RaggedTableProvider, TableSource};
 
-const PREFIX: &str = "__serrate_lengths";
+/// Prefix of the names of columns that have results of moved calls.
+const LENGTH_PREFIX: &str = "__serrate_lengths";
 
 /// Logical optimizer rule, the last of each pass of the optimizer: moves calls that need only list
 /// lengths, such as `ragged_count(code)`, from aggregates, conditions and sorts to a projection
@@ -42,23 +43,22 @@ pub(crate) fn move_lengths_below(
     plan: LogicalPlan,
     config: &dyn OptimizerConfig,
 ) -> Result<Transformed<LogicalPlan>> {
-    let top = matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_));
+    let begins_here = matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_));
     // The rule skips grouping sets: the column of a key such as `ragged_count(x)` is named after
     // the text of the key, and a replaced call would change this name.
     let is_set = |e: &Expr| matches!(e, Expr::GroupingSet(_));
-    if !top
+    if !begins_here
         || !has_part(&plan, is_length_call) && !has_call_below(&plan, is_length_call)
         || has_part(&plan, is_set)
     {
         return Ok(Transformed::no(plan));
     }
-    let Some(base) = scan_below(&plan, &config.options()) else {
+    let Some(base) = find_scan_below(&plan, &config.options()) else {
         return Ok(Transformed::no(plan));
     };
     // Calls in a projection directly above the scan are kept: DataFusion pushes them down.
-    let direct = matches!(plan, LogicalPlan::Projection(_))
-        && plan.inputs().first().is_some_and(|input| std::ptr::eq(*input, base));
-    if direct {
+    let is_above_scan = plan.inputs().first().is_some_and(|input| std::ptr::eq(*input, base));
+    if is_above_scan && matches!(plan, LogicalPlan::Projection(_)) {
         return Ok(Transformed::no(plan));
     }
     let columns = find_length_columns(&plan, base)?;
@@ -106,7 +106,7 @@ pub(in crate::sql) fn push_lengths(
             let scan = DataSourceExec::from_data_source(table.reduce_to_lengths(false)?);
             return replace_inputs(Arc::clone(&node), vec![scan]).map(Transformed::yes);
         }
-        if !projection.expr().iter().any(|e| e.alias.starts_with(PREFIX)) {
+        if !projection.expr().iter().any(|e| e.alias.starts_with(LENGTH_PREFIX)) {
             return Ok(Transformed::no(node));
         }
         match projection.input().try_swapping_with_projection(projection)? {
@@ -164,6 +164,8 @@ fn has_call_below(plan: &LogicalPlan, has: fn(&Expr) -> bool) -> bool {
     }
 }
 
+/// Returns the list column of which `e` needs only the lengths, as in `ragged_count(code)` or
+/// `ragged_count(ragged_head(code, 3))`. Returns `None` for any other expression.
 fn find_length_column(e: &Expr) -> Option<&Column> {
     let mut list = find_read_list(e, ReadParts::is_length)?;
     loop {
@@ -174,14 +176,14 @@ fn find_length_column(e: &Expr) -> Option<&Column> {
     }
 }
 
-/// Returns the list that is the first argument of the call `e`. Returns `None` unless `is` accepts
-/// the part of the list that the function reads ([`ReadParts`]), all other arguments are literals,
+/// Returns the list that is the first argument of the call `e`. Returns `None` unless `accepts`
+/// returns true for the part of the list that the function reads, all other arguments are literals,
 /// and the call cannot fail for any row, including rows that a condition drops.
-fn find_read_list(e: &Expr, is: impl Fn(ReadParts) -> bool) -> Option<&Expr> {
+fn find_read_list(e: &Expr, accepts: impl Fn(ReadParts) -> bool) -> Option<&Expr> {
     let Expr::ScalarFunction(call) = e else { return None };
     let [list, rest @ ..] = call.args.as_slice() else { return None };
-    let written = rest.iter().all(|e| matches!(e, Expr::Literal(..)));
-    (is(find_list_reads(&call.func)) && written && never_fails(call)).then_some(list)
+    let are_literals = rest.iter().all(|e| matches!(e, Expr::Literal(..)));
+    (accepts(find_list_reads(&call.func)) && are_literals && never_fails(call)).then_some(list)
 }
 
 /// Whether each output row of a plan is a row of its input, with columns of the input.
@@ -204,7 +206,7 @@ fn find_projected_columns(plan: &LogicalPlan) -> Option<Vec<&Column>> {
 /// Returns the scan below a plan or, if the scan has an alias, the node of the alias. Returns
 /// `None` for a plan without a scan, and for a scan that always reads the values of lists together
 /// with their lengths.
-fn scan_below<'a>(plan: &'a LogicalPlan, options: &ConfigOptions) -> Option<&'a LogicalPlan> {
+fn find_scan_below<'a>(plan: &'a LogicalPlan, options: &ConfigOptions) -> Option<&'a LogicalPlan> {
     let [input] = plan.inputs()[..] else { return None };
     match input {
         LogicalPlan::TableScan(scan) => gains_from_lengths(scan, options).then_some(input),
@@ -212,16 +214,16 @@ fn scan_below<'a>(plan: &'a LogicalPlan, options: &ConfigOptions) -> Option<&'a 
             LogicalPlan::TableScan(scan) => gains_from_lengths(scan, options).then_some(input),
             _ => None,
         },
-        input if passes_rows(input) => scan_below(input, options),
+        input if passes_rows(input) => find_scan_below(input, options),
         _ => None,
     }
 }
 
 /// Whether a scan can avoid reading the values of a column if only its lengths are needed.
 fn gains_from_lengths(scan: &TableScan, options: &ConfigOptions) -> bool {
-    let files = |files: &FilesTable| files.has_lengths(options);
     source_as_provider(&scan.source).is_ok_and(|table| {
-        table.is::<RaggedTableProvider>() || table.downcast_ref::<FilesTable>().is_some_and(files)
+        let files = table.downcast_ref::<FilesTable>();
+        table.is::<RaggedTableProvider>() || files.is_some_and(|files| files.has_lengths(options))
     })
 }
 
@@ -234,8 +236,8 @@ fn find_length_columns(plan: &LogicalPlan, base: &LogicalPlan) -> Result<HashSet
     while !std::ptr::eq(node, base) {
         // Skips a projection below `plan` that only selects columns: it passes lists on and does
         // not read their values.
-        let passed_on = !std::ptr::eq(node, plan) && find_projected_columns(node).is_some();
-        for expression in node.expressions().into_iter().filter(|_| !passed_on) {
+        let is_passed_on = !std::ptr::eq(node, plan) && find_projected_columns(node).is_some();
+        for expression in node.expressions().into_iter().filter(|_| !is_passed_on) {
             expression.apply(|e| {
                 if let Some(column) = find_length_column(e) {
                     lengths.insert(column.clone());
@@ -281,7 +283,7 @@ fn replace_calls(
                 }
                 let known = made.iter().find(|(known, _)| *known == e).map(|(_, c)| c.clone());
                 let column = known.unwrap_or_else(|| {
-                    let name = config.alias_generator().next(PREFIX);
+                    let name = config.alias_generator().next(LENGTH_PREFIX);
                     let column = Column::new_unqualified(name);
                     made.push((e, column.clone()));
                     column
@@ -298,6 +300,8 @@ fn replace_calls(
     plan.with_new_exprs(expressions, vec![input])
 }
 
+/// Rebuilds the nodes from `input` down to the scan `base`, with the projection of
+/// [`replace_calls`] above the scan. Its columns replace `columns` in projections of columns.
 fn rebuild_over(
     input: &LogicalPlan,
     base: &LogicalPlan,

@@ -17,7 +17,7 @@ use crate::config::{DisabledRules, SerrateOptions};
 use crate::sql::base::node_types::{NodeType, has_nodes};
 use crate::sql::base::plan_facts::{PlanFact, has_facts};
 
-pub(in crate::sql) type TypeRule = Arc<dyn AnalyzerRule + Send + Sync>;
+pub(in crate::sql) type AnalysisRule = Arc<dyn AnalyzerRule + Send + Sync>;
 pub(in crate::sql) type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
 pub(in crate::sql) type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
@@ -269,7 +269,7 @@ pub(super) struct SkippableRule<R, K> {
     pub(super) concerns: K,
 }
 
-impl AnalyzerRule for SkippableRule<TypeRule, ConcernFn> {
+impl AnalyzerRule for SkippableRule<AnalysisRule, ConcernFn> {
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
         if (self.concerns)(&plan)? {
             return self.stock.analyze(plan, config);

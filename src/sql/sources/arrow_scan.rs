@@ -1,7 +1,7 @@
 use std::io::Cursor;
 use std::sync::Arc;
 
-use arrow::array::{ArrayData, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
+use arrow::array::{ArrayData, ArrayRef, RecordBatch, make_array};
 use arrow::datatypes::{DataType, Schema, SchemaRef};
 use arrow::ipc::convert::fb_to_schema;
 use arrow::ipc::reader::{StreamReader, read_footer_length};
@@ -14,7 +14,7 @@ use datafusion::error::{DataFusionError, Result};
 use futures::{StreamExt, stream};
 use object_store::path::Path;
 use object_store::{GetOptions, GetResultPayload, ObjectMeta, ObjectStore, ObjectStoreExt};
-use serrate_core::internal::holds_type;
+use serrate_core::internal::{build_record_batch, holds_type};
 
 use crate::sql::sources::file_adapter::{FileAdapter, describe_repeated_column};
 use crate::sql::sources::format_scan::{FormatScan, ReadFormat, ScannedColumns};
@@ -82,8 +82,7 @@ fn mask_null_keys(batch: RecordBatch) -> Result<RecordBatch> {
         false => Ok(Arc::clone(column)),
     });
     let columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?)
+    Ok(build_record_batch(batch.schema(), columns, batch.num_rows())?)
 }
 
 fn has_dictionary(t: &DataType) -> bool {

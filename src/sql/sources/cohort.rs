@@ -32,7 +32,7 @@ pub(in crate::sql) const NAME: &str = "meds_cohort";
 const SUCH: &str = "meds_cohort('MEDS', 'task.yaml') or meds_cohort('MEDS', 'task.yaml', predicates => 'predicates.yaml')";
 
 /// Number of subjects that are searched at a time.
-const BLOCK: usize = 256;
+const BLOCK_SUBJECTS: usize = 256;
 
 /// Creates the table for a call of `meds_cohort`. The only named argument is `predicates`, a file
 /// of predicates that replace those of the configuration.
@@ -147,11 +147,11 @@ impl DataSource for CohortSource {
                     let shard =
                         run_blocking(move || cohort.read(shard, shared).map(Arc::new)).await?;
                     let subjects = shard.num_subjects();
-                    let blocks = (0..subjects).step_by(BLOCK);
+                    let blocks = (0..subjects).step_by(BLOCK_SUBJECTS);
                     Ok::<_, DataFusionError>(stream::iter(blocks).then(move |first| {
                         let (source, shard) = (source.clone(), Arc::clone(&shard));
                         run_blocking(move || {
-                            let block = first..(first + BLOCK).min(subjects);
+                            let block = first..(first + BLOCK_SUBJECTS).min(subjects);
                             let cohort = &source.cohort;
                             let (rows, _) =
                                 cohort.search_subjects(&shard, block, &source.columns)?;

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray};
+use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::config::CsvOptions;
 use datafusion::common::{exec_datafusion_err, exec_err};
@@ -18,7 +18,7 @@ use futures::future::ready;
 use futures::{StreamExt, stream};
 use object_store::path::Path;
 use regex::Regex;
-use serrate_core::internal::find_repeated;
+use serrate_core::internal::{build_record_batch, find_repeated};
 
 use crate::sql::sources::csv_records::{RangeStarts, check_closed_quotes};
 use crate::sql::sources::csv_schema::{has_names, list_names, parse_null_regex, read_header};
@@ -46,13 +46,13 @@ pub(in crate::sql) struct CsvReader {
 
 impl CsvReader {
     /// Creates a reader. `is_declared` is true if the statement declares the columns, and
-    /// `has_no_newlines` if it says that values have no line breaks.
+    /// `may_have_newlines` unless it says that values have no line breaks.
     pub(in crate::sql) fn new(
         options: CsvOptions,
         is_declared: bool,
-        has_no_newlines: bool,
+        may_have_newlines: bool,
     ) -> Self {
-        let starts = (!has_no_newlines).then(RangeStarts::default);
+        let starts = may_have_newlines.then(RangeStarts::default);
         Self { options, is_declared, starts }
     }
 }
@@ -307,8 +307,7 @@ fn set_nulls(batch: &RecordBatch, pattern: &Regex) -> Result<RecordBatch> {
         let texts = texts.map(|text| (!pattern.is_match(text)).then_some(text));
         Arc::new(texts.collect::<StringArray>())
     });
-    let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    Ok(RecordBatch::try_new_with_options(batch.schema(), columns.collect(), &rows)?)
+    Ok(build_record_batch(batch.schema(), columns.collect(), batch.num_rows())?)
 }
 
 /// Converts columns that were read as text (see [`choose_read_type`]) to the types of the table. A
@@ -332,6 +331,5 @@ fn to_types(
         })
     });
     let columns = columns.collect::<Result<Vec<_>>>()?;
-    let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    Ok(RecordBatch::try_new_with_options(Arc::clone(typed), columns, &rows)?)
+    Ok(build_record_batch(Arc::clone(typed), columns, batch.num_rows())?)
 }

@@ -27,6 +27,7 @@ use arrow::util::display::array_value_to_string;
 use serrate_core::internal::cast_strictly;
 use serrate_core::internal::zones::local_to_instants;
 
+use crate::functions::find_element_field;
 use crate::sql::sources::exact_texts::{
     TextRules, is_exact_float, names_zone, parse_clock, parse_date, parse_exact_decimal,
     parse_integer, parse_interval, parse_time,
@@ -75,8 +76,8 @@ pub(in crate::sql) fn format_unheld_message(
     let cut = if end < value.len() { ".." } else { "" };
     let value = value.get(..end).unwrap_or_default();
     let mut leaf = data_type;
-    while let Some(inner) = find_inner_type(leaf) {
-        leaf = inner;
+    while let Some(element) = find_element_field(leaf) {
+        leaf = element.data_type();
     }
     let remedy = match leaf {
         DataType::Interval(_) => "VARCHAR",
@@ -106,15 +107,6 @@ pub(in crate::sql) fn find_unheld(error: &str) -> Option<&str> {
     message.contains("which cannot hold").then_some(message)
 }
 
-fn find_inner_type(data_type: &DataType) -> Option<&DataType> {
-    match data_type {
-        DataType::List(f) | DataType::LargeList(f) | DataType::FixedSizeList(f, _) => {
-            Some(f.data_type())
-        }
-        _ => None,
-    }
-}
-
 /// Whether the type `to` holds every value of the type `from`, and DataFusion's conversion
 /// preserves the value. False for times of different units: in a comparison of a converted column
 /// with a literal, DataFusion converts the literal instead, and truncates it.
@@ -141,12 +133,12 @@ pub(in crate::sql) fn holds_all(from: &DataType, to: &DataType) -> bool {
             a == b && matches!(zone.as_ref(), "UTC" | "+00:00")
         }
         (Timestamp(a, _), Timestamp(b, _)) => a == b,
-        (from, to) => match (find_integer_bits(from), find_integer_bits(to)) {
-            (Some((true, a)), Some((true, b))) | (Some((false, a)), Some((false, b))) => a <= b,
-            (Some((false, a)), Some((true, b))) => a < b,
-            (Some((_, bits)), None) => match to {
-                Float64 => bits <= 32,
-                Float32 => bits <= 16,
+        (from, to) => match (find_integer_range(from), find_integer_range(to)) {
+            (Some(a), Some(b)) if a.is_signed == b.is_signed => a.bits <= b.bits,
+            (Some(a), Some(b)) => b.is_signed && a.bits < b.bits,
+            (Some(a), None) => match to {
+                Float64 => a.bits <= 32,
+                Float32 => a.bits <= 16,
                 Utf8 | LargeUtf8 | Utf8View => true,
                 _ => false,
             },
@@ -155,9 +147,16 @@ pub(in crate::sql) fn holds_all(from: &DataType, to: &DataType) -> bool {
     }
 }
 
-/// Returns whether an integer type is signed, and its width in bits; `None` for any other type.
-pub(in crate::sql) fn find_integer_bits(t: &DataType) -> Option<(bool, u32)> {
-    Some(match t {
+/// The range of values of an integer type.
+#[derive(Clone, Copy)]
+pub(in crate::sql) struct IntegerRange {
+    pub is_signed: bool,
+    pub bits: u32,
+}
+
+/// Returns the range of an integer type; `None` for any other type.
+pub(in crate::sql) fn find_integer_range(t: &DataType) -> Option<IntegerRange> {
+    let (is_signed, bits) = match t {
         DataType::Int8 => (true, 8),
         DataType::Int16 => (true, 16),
         DataType::Int32 => (true, 32),
@@ -167,7 +166,8 @@ pub(in crate::sql) fn find_integer_bits(t: &DataType) -> Option<(bool, u32)> {
         DataType::UInt32 => (false, 32),
         DataType::UInt64 => (false, 64),
         _ => return None,
-    })
+    };
+    Some(IntegerRange { is_signed, bits })
 }
 
 /// A converted array, and a mask of rows whose value the type cannot hold (`None` if it holds all).

@@ -38,7 +38,7 @@ pub(crate) const AGGREGATES: [&str; 7] = ["count", "sum", "mean", "min", "max", 
 const SUCH: &str = "meds_features('MEDS', 'labels/', prefixes => ['LAB//', 'DRUG//'], windows => ['30d', 'all'], aggregates => ['count', 'mean'])";
 
 /// Number of labels (a subject and a prediction time each) whose features are computed at a time.
-const BLOCK: usize = 256;
+const BLOCK_LABELS: usize = 256;
 
 /// Creates the table for `meds_features`. Named arguments: `codes`, `prefixes`, `vocabulary` (a
 /// file or folder of codes), `windows`, `aggregates`, `closed` and `form` (`columns`, `list`,
@@ -214,7 +214,7 @@ impl DataSource for FeaturesSource {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let block = BLOCK.min(context.session_config().batch_size());
+        let block = BLOCK_LABELS.min(context.session_config().batch_size());
         let shards = self.partitions.get(partition).cloned().unwrap_or(0..0);
         let (source, limit) = (self.clone(), self.limit);
         let batches = stream::iter(shards)

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Chain, Cursor, Read};
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::json::ReaderBuilder;
@@ -19,6 +19,7 @@ use datafusion_datasource_json::utils::JsonArrayToNdjsonReader;
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
 use object_store::{GetResultPayload, ObjectStoreExt};
+use serrate_core::internal::build_record_batch;
 
 use crate::sql::sources::exact_casts::{InexactConversion, convert_exact, format_unheld_message};
 use crate::sql::sources::exact_texts::TextRules;
@@ -240,8 +241,7 @@ fn to_types(
         })
     });
     let columns = columns.collect::<std::result::Result<Vec<_>, String>>()?;
-    let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    RecordBatch::try_new_with_options(Arc::clone(wanted), columns, &rows).map_err(|e| e.to_string())
+    build_record_batch(Arc::clone(wanted), columns, batch.num_rows()).map_err(|e| e.to_string())
 }
 
 fn read_failure(field: &Field, e: &ArrowError) -> String {

@@ -30,7 +30,7 @@ use crate::sql::base::blocking::run_blocking;
 use crate::sql::exec::cut_batches::count_fitting_rows;
 use crate::sql::sources::{as_literal_str, describe_table, select_columns, to_local_path};
 use serrate_core::internal::meds::NeededColumns;
-use serrate_core::internal::trim_extent;
+use serrate_core::internal::{build_record_batch, trim_extent};
 
 /// Table function `meds('DIR')`.
 ///
@@ -327,13 +327,7 @@ impl MedsSource {
                     ),
                 })
                 .collect::<Result<_>>()?;
-            let options =
-                arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-            batches.push(RecordBatch::try_new_with_options(
-                Arc::clone(&self.schema),
-                columns,
-                &options,
-            )?);
+            batches.push(build_record_batch(Arc::clone(&self.schema), columns, batch.num_rows())?);
             start += count;
         }
         Ok((batches, charge))

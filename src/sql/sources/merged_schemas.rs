@@ -8,7 +8,7 @@ use datafusion::common::plan_err;
 use datafusion::error::Result;
 use object_store::ObjectMeta;
 
-use crate::sql::sources::exact_casts::find_integer_bits;
+use crate::sql::sources::exact_casts::{IntegerRange, find_integer_range};
 use crate::sql::sources::urls::format_location;
 
 /// A column of the merged schema, the position of the first file that has it, and the number of
@@ -125,12 +125,12 @@ fn merge_structs(a: &Fields, b: &Fields) -> Option<Fields> {
 /// is no such type.
 fn widen_types(a: &DataType, b: &DataType) -> Option<DataType> {
     use DataType::{Date32, Float16, Float32, Float64, LargeList, List, Struct, Timestamp};
-    if let (Some(a), Some(b)) = (find_integer_bits(a), find_integer_bits(b)) {
+    if let (Some(a), Some(b)) = (find_integer_range(a), find_integer_range(b)) {
         return widen_integers(a, b);
     }
     // Float32 represents all integers of 16 bits, and Float64 all of 32 bits.
     let fits = |integer: &DataType, most: u32| {
-        find_integer_bits(integer).is_some_and(|(_, bits)| bits <= most)
+        find_integer_range(integer).is_some_and(|range| range.bits <= most)
     };
     Some(match (a, b) {
         (Float64, Float16 | Float32) | (Float16 | Float32, Float64) => Float64,
@@ -154,11 +154,11 @@ fn widen_types(a: &DataType, b: &DataType) -> Option<DataType> {
     })
 }
 
-fn widen_integers(a: (bool, u32), b: (bool, u32)) -> Option<DataType> {
-    let is_signed = a.0 || b.0;
+fn widen_integers(a: IntegerRange, b: IntegerRange) -> Option<DataType> {
+    let is_signed = a.is_signed || b.is_signed;
     // A signed type holds unsigned values of half its width.
-    let needed = |(signed, bits): (bool, u32)| {
-        if is_signed && !signed { bits.saturating_mul(2) } else { bits }
+    let needed = |of: IntegerRange| {
+        if is_signed && !of.is_signed { of.bits.saturating_mul(2) } else { of.bits }
     };
     Some(match (is_signed, needed(a).max(needed(b))) {
         (true, 8) => DataType::Int8,

@@ -1,11 +1,9 @@
 //! Plans the folders such as `k=1/`, one per value of a partition column, that COPY and INSERT
 //! write.
-use serrate_core::internal::{cast_strictly, find_repeated};
 
-use crate::access;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::common::{exec_datafusion_err, exec_err, plan_err};
@@ -20,7 +18,9 @@ use datafusion::sql::parser::Statement;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use object_store::path::PathPart;
+use serrate_core::internal::{build_record_batch, cast_strictly, find_repeated};
 
+use crate::access;
 use crate::sql::sources::inner_sink::{PassRows, find_sink, wrap_sink};
 
 /// Value in a folder name that represents NULL, as Hive, Spark, pyarrow and DuckDB write it.
@@ -141,8 +141,7 @@ impl PartitionFolders {
             true => batch.schema(),
             false => names_schema(&batch.schema(), &self.columns),
         };
-        let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        Ok(RecordBatch::try_new_with_options(schema, columns, &rows)?)
+        Ok(build_record_batch(schema, columns, batch.num_rows())?)
     }
 
     fn to_names(&self, name: &str, column: &ArrayRef) -> Result<ArrayRef> {

@@ -33,7 +33,7 @@ use crate::sql::sources::file_output::OutputOptions;
 use crate::sql::sources::training::BATCHES;
 
 /// Minimum size of the parts of an upload. A file of at most this size is sent in one request.
-const PART: u64 = 8 << 20;
+const MIN_PART_BYTES: u64 = 8 << 20;
 
 /// Maximum number of parts of an upload. Stores allow 10,000.
 const PARTS: u64 = 9_000;
@@ -190,8 +190,8 @@ impl ObjectUpload {
         let io = |e| crate::Error::io(path, e);
         let file = access::open(path).map_err(io)?;
         let size = file.metadata().map_err(io)?.len();
-        let part = PART.max(size.div_ceil(PARTS));
-        if size <= PART {
+        let part = MIN_PART_BYTES.max(size.div_ceil(PARTS));
+        if size <= MIN_PART_BYTES {
             let (_, bytes) = read_part(file, path, part).await?;
             store.put(location, PutPayload::from(bytes)).await.map_err(to_error)?;
             return Ok(());

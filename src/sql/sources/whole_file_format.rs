@@ -268,8 +268,8 @@ impl FileFormat for WholeFileFormat {
         files.file_source = match (csv, json) {
             (Some(csv), _) => {
                 let options = resolve_options(csv, state);
-                let has_no_newlines = csv.options().newlines_in_values == Some(false);
-                let reader = CsvReader::new(options, self.is_declared, has_no_newlines);
+                let may_have_newlines = csv.options().newlines_in_values != Some(false);
+                let reader = CsvReader::new(options, self.is_declared, may_have_newlines);
                 Arc::new(CsvScan::new(stock, reader))
             }
             (None, Some(_)) => {

@@ -17,7 +17,7 @@ use crate::sql::base::deep_stack::run_deep;
 use crate::sql::statement::columns::position_columns::to_table_reference;
 use crate::sql::statement::parsing::forms::BY_NAME;
 use crate::sql::statement::planned_parts::{list_column_names, to_statement};
-use crate::sql::statement::planner::plan_here;
+use crate::sql::statement::planner::plan_with_views;
 
 /// In `INSERT INTO t BY NAME SELECT ..`, replaces the placeholder [`BY_NAME`], which the parser has
 /// read as a column of `t`, with the names of the columns of the query.
@@ -30,7 +30,7 @@ pub(super) fn list_columns<'a>(
     statement: &'a mut Statement,
     refreshed: &'a mut HashSet<String>,
 ) -> BoxFuture<'a, Result<()>> {
-    // This function and `plan_here` call each other, so one of the two futures must be boxed.
+    // This function and `plan_with_views` call each other, so one of the two futures must be boxed.
     find_columns(ctx, statement, refreshed).boxed()
 }
 
@@ -51,7 +51,7 @@ async fn find_columns(
         );
     }
     let query = to_statement(source.as_ref().clone());
-    let (plan, _) = run_deep(plan_here(ctx, query, refreshed)).await?;
+    let (plan, _) = run_deep(plan_with_views(ctx, query, refreshed)).await?;
     let mut names: Vec<String> = list_column_names(&plan);
     let provider = match to_table_reference(table) {
         Some(reference) => ctx.table_provider(reference).await.ok(),

@@ -1,3 +1,5 @@
+//! Compares names as DataFusion's planner does: without regard to case, unless they are quoted.
+
 use datafusion::logical_expr::sqlparser::ast::Ident;
 
 /// Returns a name as DataFusion's planner does: its ASCII letters in lower case, unless it is

@@ -7,7 +7,7 @@
 //!  v                      DataFusion's parser
 //! syntax tree
 //!  | `prepare_statement`  formats, EXPLAIN; `SyntaxRewriter`: one walk over all expressions and queries
-//!  | `plan_here`          1 replanned    arguments of EXECUTE; plans views anew
+//!  | `plan_with_views`    1 replanned    arguments of EXECUTE; plans views again
 //!  |                      2 by_name      INSERT .. BY NAME and DEFAULT VALUES
 //!  |                        clauses, update_targets   reject what the planner would ignore
 //!  |                        plain_queries   whether the query skips the steps from 3 to 7
@@ -35,7 +35,7 @@
 //! physical plan           the nodes of `sql::sources` and `sql::exec`
 //! ```
 //!
-//! The drawing names files without their folders. A folder is named after the part of a statement
+//! The diagram names files without their folders. A folder is named after the part of a statement
 //! that its files are for. The files of this folder plan whole statements, or are used by several
 //! folders.
 

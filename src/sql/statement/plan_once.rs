@@ -65,7 +65,7 @@ pub(super) use with_sql;
 ///
 /// The names are qualified only for the second plan, because the columns of `u` must be looked up
 /// to qualify them.
-pub(super) async fn plan_named(
+pub(super) async fn plan_with_outer_names(
     ctx: &SessionContext,
     state: &SessionState,
     mut statement: Statement,
@@ -82,10 +82,10 @@ pub(super) async fn plan_named(
             == Some(true);
     debug_assert!(may_have_outer || !has_outer, "{statement} has names of outer tables");
     if !has_outer {
-        return Box::pin(plan_prepared(ctx, state, statement, facts, conditions)).await;
+        return Box::pin(rewrite_and_plan(ctx, state, statement, facts, conditions)).await;
     }
     let mut qualified = call_on_deep_stack(|| statement.clone());
-    let planned = Box::pin(plan_prepared(ctx, state, statement, facts, conditions)).await;
+    let planned = Box::pin(rewrite_and_plan(ctx, state, statement, facts, conditions)).await;
     if planned.as_ref().is_ok_and(|plan| !outer_tables::has_wrong_field(plan)) {
         return planned;
     }
@@ -97,7 +97,7 @@ pub(super) async fn plan_named(
         return planned;
     }
     let facts = find_facts(&mut qualified);
-    match Box::pin(plan_prepared(ctx, state, qualified, facts, conditions)).await {
+    match Box::pin(rewrite_and_plan(ctx, state, qualified, facts, conditions)).await {
         // The message contains the generated qualifier, which the statement does not have, so the
         // result of the first plan is returned.
         Err(e) if e.to_string().contains(OUTER) => planned,
@@ -112,7 +112,7 @@ pub(super) async fn plan_rewritten_names(
     state: &SessionState,
     query: Query,
 ) -> Option<Vec<String>> {
-    let plan = Box::pin(plan_named(ctx, state, to_statement(query), &[])).await.ok()?;
+    let plan = Box::pin(plan_with_outer_names(ctx, state, to_statement(query), &[])).await.ok()?;
     Some(list_column_names(&plan))
 }
 
@@ -123,7 +123,7 @@ fn find_facts(statement: &mut Statement) -> SyntaxFacts {
 /// Plans a statement, after rewrites that need to know the columns of its tables. `facts` are those
 /// of the statement. `conditions` are the conditions in the original statement, which error
 /// messages show.
-async fn plan_prepared(
+async fn rewrite_and_plan(
     ctx: &SessionContext,
     state: &SessionState,
     mut statement: Statement,

@@ -19,7 +19,7 @@ use crate::sql::checks::list_uses::check_lists;
 use crate::sql::checks::number_times::refuse_number_times;
 use crate::sql::from::distinct_names::check_distinct_names;
 use crate::sql::from::path_tables::open_paths_with;
-use crate::sql::from::text_rewrites::rewrite_summarize as summarize_text;
+use crate::sql::from::text_rewrites::rewrite_summarize;
 use crate::sql::rules::coerce_types;
 #[cfg(feature = "cloud")]
 use crate::sql::sources::stores::take_options;
@@ -60,7 +60,7 @@ use crate::sql::statement::parsing::forms::rewrite_known_forms;
 use crate::sql::statement::parsing::implied_parentheses::add_parentheses;
 use crate::sql::statement::parsing::joined_numbers::check_numbers;
 use crate::sql::statement::plain_queries::{is_plain, is_simple};
-use crate::sql::statement::plan_once::{plan_named, with_sql};
+use crate::sql::statement::plan_once::{plan_with_outer_names, with_sql};
 use crate::sql::statement::replanned::{
     KeptStatement, expand_execute, is_prepare, keep_prepared, keep_view, number_parameters,
     parse_prepare, prepares_without_types, refresh_views,
@@ -161,7 +161,7 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
     let text = add_batches_options(text, dialect.as_ref());
     let text = list_known_options(&text, dialect.as_ref())?;
     let text = rewrite_known_forms(&text, dialect.as_ref());
-    let text = summarize_text(&text, dialect.as_ref());
+    let text = rewrite_summarize(&text, dialect.as_ref());
     let most_nested = options.recursion_limit.get();
     check_depth(&text, dialect.as_ref(), most_nested)?;
     check_numbers(&text, dialect.as_ref())?;
@@ -312,22 +312,25 @@ async fn plan_with_state(
     ctx: &SessionContext,
     statement: Statement,
 ) -> Result<(LogicalPlan, SessionState)> {
-    run_deep(async { plan_here(ctx, statement, &mut HashSet::new()).await }).await
+    run_deep(async { plan_with_views(ctx, statement, &mut HashSet::new()).await }).await
 }
 
-/// Plans the views of a statement anew, except those in `refreshed`, and then the statement.
-pub(super) async fn plan_here(
+/// Plans a statement, and before it the views that it reads, with the current tables. Skips the
+/// views in `refreshed`, and adds the others to it. Opens the file paths in FROM.
+pub(super) async fn plan_with_views(
     ctx: &SessionContext,
     statement: Statement,
     refreshed: &mut HashSet<String>,
 ) -> Result<(LogicalPlan, SessionState)> {
     let state = Arc::new(ctx.state());
-    let planned = Box::pin(plan_with(ctx, &state, statement, refreshed));
+    let planned = Box::pin(plan_statement(ctx, &state, statement, refreshed));
     let plan = open_paths_with(&state, planned).await?;
     Ok((plan, Arc::unwrap_or_clone(state)))
 }
 
-async fn plan_with(
+/// Plans a statement and completes its plan: with the steps that the header of `sql::statement`
+/// lists from `plan_with_views` on.
+async fn plan_statement(
     ctx: &SessionContext,
     state: &SessionState,
     statement: Statement,
@@ -392,7 +395,7 @@ impl WrittenStatement {
     }
 
     /// Adds to a plan what DataFusion's planner does not read from the statement. Keeps the
-    /// statements of CREATE VIEW and PREPARE, because these are planned anew at each use of the
+    /// statements of CREATE VIEW and PREPARE, because these are planned again at each use of the
     /// view or the prepared statement.
     fn complete_plan(self, state: &SessionState, mut plan: LogicalPlan) -> Result<LogicalPlan> {
         if let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = &mut plan
@@ -490,10 +493,10 @@ async fn plan_with_aliases(
     let reuses_alias = !is_plain(&statement)
         && with_sql!(&mut statement, sql => select_aliases::may_reuse(sql)) == Some(true);
     if !reuses_alias {
-        return Box::pin(plan_named(ctx, state, statement, conditions)).await;
+        return Box::pin(plan_with_outer_names(ctx, state, statement, conditions)).await;
     }
     let mut replaced = call_on_deep_stack(|| statement.clone());
-    let mut planned = Box::pin(plan_named(ctx, state, statement, conditions)).await;
+    let mut planned = Box::pin(plan_with_outer_names(ctx, state, statement, conditions)).await;
     for _ in 0..ALIAS_ROUNDS {
         if !planned.as_ref().is_err_and(select_aliases::is_unknown_column) {
             break;
@@ -506,7 +509,7 @@ async fn plan_with_aliases(
             break;
         }
         let again = call_on_deep_stack(|| replaced.clone());
-        planned = Box::pin(plan_named(ctx, state, again, conditions)).await;
+        planned = Box::pin(plan_with_outer_names(ctx, state, again, conditions)).await;
     }
     planned.map_err(|e| {
         let found = with_sql!(&mut replaced, sql => find_window_alias(&*sql, &e));

@@ -1,4 +1,4 @@
-//! Plans views and prepared statements anew from their syntax at each use.
+//! Plans views and prepared statements again from their syntax at each use.
 //!
 //! DataFusion keeps the plan that CREATE VIEW or PREPARE made, which reads the tables of that time
 //! (test `stock_views_still_keep_replaced_tables`), and casts the arguments of EXECUTE to the types
@@ -35,7 +35,7 @@ use crate::sql::base::deep_stack::run_deep;
 use crate::sql::rules::coerce_types;
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::plan_once::with_sql;
-use crate::sql::statement::planner::plan_here;
+use crate::sql::statement::planner::plan_with_views;
 use crate::sql::workarounds::subqueries::shared_rows::copy_shared_rows;
 
 /// The syntax trees of a session's views and prepared statements, kept in its configuration.
@@ -392,8 +392,8 @@ fn is_integer(expr: &SqlExpr) -> bool {
     matches!(&value.value, Value::Number(text, _) if text.parse::<i64>().is_ok())
 }
 
-/// Plans the views in a statement anew with the current tables, except the views whose names are
-/// in `done`, and adds the names of the planned views to `done`.
+/// Plans the views in a statement again with the current tables, except the views whose names are
+/// in `refreshed`, and adds the names of the planned views to `refreshed`.
 ///
 /// # Errors
 /// If the definition of a view cannot be planned, for example because a table was dropped.
@@ -401,31 +401,31 @@ pub(super) fn refresh_views<'a>(
     ctx: &'a SessionContext,
     state: &'a SessionState,
     statement: &'a Statement,
-    done: &'a mut HashSet<String>,
+    refreshed: &'a mut HashSet<String>,
 ) -> BoxFuture<'a, Result<()>> {
-    // This function and `plan_here` call each other, so one of the two futures must be boxed.
-    refresh_each(ctx, state, statement, done).boxed()
+    // This function and `plan_with_views` call each other, so one of the two futures must be boxed.
+    refresh_each(ctx, state, statement, refreshed).boxed()
 }
 
 async fn refresh_each(
     ctx: &SessionContext,
     state: &SessionState,
     statement: &Statement,
-    done: &mut HashSet<String>,
+    refreshed: &mut HashSet<String>,
 ) -> Result<()> {
     let Some(kept) = KeptStatements::from_state(state) else { return Ok(()) };
     for reference in find_used_tables(state, statement)? {
         let Some(found) = find_view(state, &reference).await? else { continue };
         let name = resolve_name(state, &reference).to_string();
         let Some(created) = kept.find_created(&name, &found.definition) else { continue };
-        if !done.insert(name) || is_recursive(state, &kept, &reference).await? {
+        if !refreshed.insert(name) || is_recursive(state, &kept, &reference).await? {
             continue;
         }
         let planned = match created.home == find_home(state) {
-            true => run_deep(plan_here(ctx, created.statement, done)).await,
+            true => run_deep(plan_with_views(ctx, created.statement, refreshed)).await,
             false => {
                 let ctx = SessionContext::new_with_state(make_state_at(state, &created.home));
-                run_deep(plan_here(&ctx, created.statement, done)).await
+                run_deep(plan_with_views(&ctx, created.statement, refreshed)).await
             }
         };
         let (planned, _) = planned.map_err(|e| {

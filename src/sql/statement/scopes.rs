@@ -1,3 +1,5 @@
+//! Records what is visible at the position of a visitor: CTEs, and parameters of lambdas.
+
 use datafusion::logical_expr::sqlparser::ast::{Cte, Expr, Query, TableFactor};
 
 use crate::sql::statement::folding::fold_name;

@@ -19,10 +19,9 @@ pub(in crate::sql) struct UnnestPlanner;
 impl RelationPlanner for UnnestPlanner {
     fn plan_relation(
         &self,
-        relation: TableFactor,
+        mut relation: TableFactor,
         _context: &mut dyn RelationPlannerContext,
     ) -> Result<RelationPlanning> {
-        let mut relation = relation;
         // If the statement comes from `ctx.sql`, Serrate has not checked it yet for clauses that
         // the planner ignores.
         check_factor(&relation)?;

@@ -8,6 +8,7 @@ use arrow::buffer::NullBuffer;
 use arrow::compute::{cast, take};
 use arrow::datatypes::{DataType, FieldRef, UInt32Type};
 
+use crate::array::nested_types::is_string_like;
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
@@ -72,17 +73,9 @@ pub(crate) struct ColumnParts {
     pub(crate) texts: Option<StringArray>,
 }
 
-fn is_string(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
-        DataType::Dictionary(_, of) => is_string(of),
-        _ => false,
-    }
-}
-
 impl DictionaryColumn {
     pub(crate) fn new(field: FieldRef) -> Result<Self> {
-        let kind = if is_string(field.data_type()) {
+        let kind = if is_string_like(field.data_type()) {
             ColumnKind::Strings(StringVocabulary::default())
         } else {
             ColumnKind::Fixed(DType::of_leaves(

@@ -1,11 +1,10 @@
 //! Constructors of sparse tensors: empty, from coordinates, from rows, from dense or ragged data.
 
-use arrow::array::Array;
-
 use super::DokTensor;
 use super::entries::{SparseEntries, take_rows};
 use super::storage::{DokStorage, compute_strides, count_elements, to_place};
 use super::wide_numbers::find_zeros;
+use crate::array::nulls::find_validity;
 use crate::array::{Layout, RaggedArray};
 use crate::dense::{DType, DenseTensor};
 use crate::dok::MapOptions;
@@ -368,7 +367,7 @@ impl DokTensor {
             }
             places = next;
         }
-        let (places, values) = match array.leaves().logical_nulls().filter(|n| n.null_count() > 0) {
+        let (places, values) = match find_validity(array.leaves()) {
             None => (places.into_iter().map(to_place).collect(), values),
             Some(nulls) => {
                 let rows: Vec<u64> = nulls.valid_indices().map(|i| i as u64).collect();

@@ -223,7 +223,12 @@ impl PlaceSelection {
         Self::new(view, storage, index, true)
     }
 
-    fn new(view: &AxisView, storage: &DokStorage, index: &[Index], apart: bool) -> Result<Self> {
+    fn new(
+        view: &AxisView,
+        storage: &DokStorage,
+        index: &[Index],
+        is_orthogonal: bool,
+    ) -> Result<Self> {
         let builder = SelectionBuilder { view, storage, shape: view.shape(storage) };
         let what = format!("a tensor with {} axes", view.ndim());
         let index = Index::expand_axes(index, view.ndim(), &what)?;
@@ -236,9 +241,9 @@ impl PlaceSelection {
         let mut fixed = view.fixed.clone();
         let mut dims = Vec::new();
         let is_array = |i: &PlacedItem<'_>| matches!(i.item, Index::Array(_) | Index::Mask(_));
-        let together = !apart && items.iter().any(is_array);
+        let is_broadcast = !is_orthogonal && items.iter().any(is_array);
         let advanced =
-            |i: &PlacedItem<'_>| together && (is_array(i) || matches!(i.item, Index::At(_)));
+            |i: &PlacedItem<'_>| is_broadcast && (is_array(i) || matches!(i.item, Index::At(_)));
         // `group` is the number of result axes before the first index array or integer. The axes
         // that the arrays give are inserted there. If another item separates the arrays and
         // integers, as in `[0, 1], :, 2`, these axes come first in the result instead.
@@ -246,7 +251,7 @@ impl PlaceSelection {
         let mut arrays = Vec::new();
         let from = items.iter().position(advanced).unwrap_or(0);
         let to = items.iter().rposition(advanced).unwrap_or(0);
-        let between = together && !items[from..=to].iter().all(advanced);
+        let is_separated = is_broadcast && !items[from..=to].iter().all(advanced);
         for item in &items {
             if advanced(item) {
                 group.get_or_insert(dims.len());
@@ -254,7 +259,7 @@ impl PlaceSelection {
             match item.item {
                 Index::Rest => {}
                 Index::NewAxis => dims.push(NEW_AXIS()),
-                Index::At(i) if together => {
+                Index::At(i) if is_broadcast => {
                     arrays
                         .push(IndexArrays { shape: Vec::new(), of: vec![(item.first, vec![*i])] });
                 }
@@ -267,15 +272,15 @@ impl PlaceSelection {
                 other => {
                     match (builder.read_span(item.first, other)?, builder.read_arrays(item)?) {
                         (Some(span), _) => dims.push(builder.select_slice(item.first, span)),
-                        (None, Some(array)) if together => arrays.push(array),
+                        (None, Some(array)) if is_broadcast => arrays.push(array),
                         (None, Some(array)) => dims.push(builder.combine_arrays(&[array])?),
                         (None, None) => {}
                     }
                 }
             }
         }
-        if together {
-            let at = if between { 0 } else { group.unwrap_or(0) };
+        if is_broadcast {
+            let at = if is_separated { 0 } else { group.unwrap_or(0) };
             dims.insert(at, builder.combine_arrays(&arrays)?);
         }
         let shape = dims.iter().flat_map(|d| d.shape.iter().copied()).collect();

@@ -9,12 +9,12 @@ use arrow::array::RecordBatch;
 use arrow::buffer::Buffer;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
+use arrow::ipc::Block;
 use arrow::ipc::convert::fb_to_schema;
-use arrow::ipc::reader::{FileDecoder, read_footer_length};
-use arrow::ipc::{Block, root_as_footer};
+use arrow::ipc::reader::FileDecoder;
 use bytes::Bytes;
 
-use super::message_check::{MAGIC, MessageChecker, TAIL};
+use super::message_check::{MessageChecker, TAIL, find_footer_length, parse_footer};
 use super::read_options::IpcReadOptions;
 use crate::error::{Error, Result};
 use crate::io::memory_map::map_file;
@@ -45,19 +45,9 @@ impl MappedFile {
         let tail = bytes.last_chunk::<{ TAIL }>().filter(|_| bytes.len() >= 8 + TAIL).ok_or_else(
             || fail("the file is too short to be an Arrow file; it may be truncated, so create it again"),
         )?;
-        let length = read_footer_length(*tail).map_err(arrow)?;
         let end = bytes.len() - TAIL;
-        let start = end.checked_sub(length).filter(|s| *s >= MAGIC.len()).ok_or_else(|| {
-            fail(
-                "the footer is longer than the file, which is damaged or truncated; create it again",
-            )
-        })?;
-        let footer = root_as_footer(&bytes[start..end]).map_err(|e| {
-            fail(&format!("the footer of the Arrow file is damaged; create the file again: {e}"))
-        })?;
-        let schema = footer.schema().ok_or_else(|| {
-            fail("the footer has no schema, so the file is damaged; create it again")
-        })?;
+        let length = find_footer_length(*tail, end as u64).map_err(|m| fail(&m))?;
+        let (footer, schema) = parse_footer(&bytes[end - length..end]).map_err(|m| fail(&m))?;
         let schema: SchemaRef = Arc::new(contain_panics(path, || Ok(fb_to_schema(schema)))?);
 
         let mut decoder = FileDecoder::new(SchemaRef::clone(&schema), footer.version());

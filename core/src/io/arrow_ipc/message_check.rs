@@ -6,10 +6,11 @@ use std::io::{Cursor, ErrorKind, Read, Seek, SeekFrom};
 
 use arrow::ipc::reader::{FileReader, read_footer_length};
 use arrow::ipc::{
-    Block, CompressionType, Message, MessageHeader, RecordBatch, root_as_footer, root_as_message,
+    Block, CompressionType, Footer, Message, MessageHeader, RecordBatch, Schema, root_as_footer,
+    root_as_message,
 };
 
-pub(super) const MAGIC: &[u8] = b"ARROW1";
+const MAGIC: &[u8] = b"ARROW1";
 /// Size in bytes of the end of a file: the length of the footer (4 bytes) and [`MAGIC`].
 pub(super) const TAIL: usize = 10;
 /// Continuation marker before the length of a message, absent in old files.
@@ -79,20 +80,10 @@ impl<R: Read + Seek> MessageChecker<R> {
         let bytes: [u8; TAIL] = bytes.try_into().map_err(
             |_| "the file has no footer, so it is truncated or not an Arrow file; create it again",
         )?;
-        let length = read_footer_length(bytes).map_err(|e| e.to_string())?;
-        let start = (self.length - tail)
-            .checked_sub(length as u64)
-            .filter(|start| *start >= MAGIC.len() as u64)
-            .ok_or(
-                "the footer is longer than the file, which is damaged or truncated; create it again",
-            )?;
-        let footer = self.read(start, length as u64)?;
-        let footer = root_as_footer(&footer).map_err(|e| {
-            format!("the footer of the Arrow file is damaged; create the file again: {e}")
-        })?;
-        footer
-            .schema()
-            .ok_or("the footer has no schema, so the file is damaged; create it again")?;
+        let end = self.length - tail;
+        let length = find_footer_length(bytes, end)? as u64;
+        let footer = self.read(end - length, length)?;
+        let (footer, _) = parse_footer(&footer)?;
         let dictionaries = footer.dictionaries().into_iter().flatten();
         for block in dictionaries.chain(footer.recordBatches().into_iter().flatten()) {
             self.check_block(block)?;
@@ -212,6 +203,29 @@ impl<R: Read + Seek> MessageChecker<R> {
         }
         Ok(())
     }
+}
+
+/// Returns the length of the footer of a file that ends in `tail`. The footer ends at byte `end`.
+pub(super) fn find_footer_length(tail: [u8; TAIL], end: u64) -> CheckResult<usize> {
+    let length = read_footer_length(tail).map_err(|e| e.to_string())?;
+    match end.checked_sub(length as u64) {
+        Some(start) if start >= MAGIC.len() as u64 => Ok(length),
+        _ => Err(
+            "the footer is longer than the file, which is damaged or truncated; create it again"
+                .into(),
+        ),
+    }
+}
+
+/// Parses the footer of a file, and returns it with its schema.
+pub(super) fn parse_footer(bytes: &[u8]) -> CheckResult<(Footer<'_>, Schema<'_>)> {
+    let footer = root_as_footer(bytes).map_err(|e| {
+        format!("the footer of the Arrow file is damaged; create the file again: {e}")
+    })?;
+    let schema = footer
+        .schema()
+        .ok_or("the footer has no schema, so the file is damaged; create it again")?;
+    Ok((footer, schema))
 }
 
 /// A stream for Arrow's reader, which receives only whole, checked messages. Memory grows with the

@@ -5,13 +5,14 @@ use std::path::Path;
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::array::{ArrayRef, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::ipc::CompressionType;
 use arrow::ipc::writer::{FileWriter, IpcWriteOptions as ArrowOptions, StreamWriter};
 
+use crate::array::record_batch::build_record_batch;
 use crate::error::Result;
 use crate::io::atomic::AtomicFile;
 use crate::table::RaggedTable;
@@ -295,8 +296,7 @@ pub fn as_schema(
             false => cast(column, field.data_type()),
         })
         .collect::<std::result::Result<_, _>>()?;
-    let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    RecordBatch::try_new_with_options(SchemaRef::clone(schema), columns, &rows)
+    build_record_batch(SchemaRef::clone(schema), columns, batch.num_rows())
 }
 
 /// Replaces dictionary types with their value types, because an Arrow file holds only one

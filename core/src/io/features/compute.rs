@@ -75,26 +75,21 @@ impl SubjectMeasurements {
     fn try_new(table: &RaggedTable, prefix: &str, spec: &FeatureSpec) -> Result<Self> {
         let column = |name: &str| table.column(&format!("{prefix}{name}"));
         let codes = column("code")?.values();
-        let Some(codes) = codes.as_dictionary_opt::<UInt32Type>() else {
-            return Err(Error::type_of(
+        let wrong_codes = || {
+            Error::type_of(
                 format!("column {prefix}code"),
                 "Dictionary(UInt32, Utf8), as codes of MEDS data are read (convert the column to this type)",
                 codes.data_type(),
-            ));
+            )
         };
+        let dictionary = codes.as_dictionary_opt::<UInt32Type>().ok_or_else(wrong_codes)?;
+        let texts = dictionary.values().as_string_opt::<i32>().ok_or_else(wrong_codes)?;
         let values = column("numeric_value")?.values();
         let Some(values) = values.as_primitive_opt::<Float32Type>() else {
             return Err(Error::type_of(
                 format!("column {prefix}numeric_value"),
                 "Float32, as in MEDS data (convert the column to Float32)",
                 values.data_type(),
-            ));
-        };
-        let Some(texts) = codes.values().as_string_opt::<i32>() else {
-            return Err(Error::type_of(
-                format!("column {prefix}code"),
-                "Dictionary(UInt32, Utf8), as codes of MEDS data are read (convert the column to this type)",
-                codes.data_type(),
             ));
         };
         let prefixes: Vec<usize> = (0..spec.keys().len())
@@ -121,7 +116,7 @@ impl SubjectMeasurements {
             ends.push(keys.len());
         }
         Ok(Self {
-            codes: codes.clone(),
+            codes: dictionary.clone(),
             values: (values.null_count() < values.len()).then(|| values.clone()),
             ends,
             keys,

@@ -1,12 +1,13 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, UInt64Array};
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, UInt64Array};
 use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 use super::LabelFeatures;
 use super::feature_rows::FeatureRows;
+use crate::array::record_batch::build_record_batch;
 use crate::error::{Error, Result};
 
 const MOST_COLUMNS: usize = 4096;
@@ -196,7 +197,6 @@ impl LabelFeatures {
                 })
             })
             .collect::<Result<Vec<_>>>()?;
-        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
-        Ok(RecordBatch::try_new_with_options(schema, arrays, &options)?)
+        Ok(build_record_batch(schema, arrays, rows.len())?)
     }
 }

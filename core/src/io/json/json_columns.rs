@@ -1,9 +1,11 @@
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StringBuilder};
+use arrow::array::{Array, ArrayRef, RecordBatch, StringBuilder};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::json::writer::{EncoderOptions, make_encoder};
+
+use crate::array::record_batch::build_record_batch;
 
 /// Encodes lists, structs and maps of a batch as JSON (`[[1,2],[],null]`); NaN becomes `null`.
 pub fn convert_lists_to_json(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
@@ -14,8 +16,7 @@ pub fn convert_lists_to_json(batch: &RecordBatch) -> Result<RecordBatch, ArrowEr
         false => Ok(Arc::clone(column)),
     });
     let columns = columns.collect::<Result<Vec<_>, _>>()?;
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    RecordBatch::try_new_with_options(schema, columns, &options)
+    build_record_batch(schema, columns, batch.num_rows())
 }
 
 /// Returns the schema of the result of [`convert_lists_to_json`] for a batch of schema `schema`.

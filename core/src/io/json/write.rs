@@ -16,6 +16,7 @@ use serde_json::{Map, Number, Value};
 use super::JsonForm;
 use super::column_sink::{find_special_name, reinterpret_as};
 use crate::array::Layout;
+use crate::array::nulls::find_validity;
 use crate::error::{Error, Result};
 use crate::kernels::span_texts::write_spans;
 use crate::table::{Column, RaggedTable};
@@ -86,7 +87,7 @@ impl<'a> JsonColumn<'a> {
             .zip(column.list_nulls())
             .map(|(a, n)| (a.layout(), n.as_ref()))
             .collect();
-        let nulls = values.logical_nulls().filter(|n| n.null_count() > 0);
+        let nulls = find_validity(values);
         Ok(Self { name: column.name(), layouts, nulls, get: make_getter(column.name(), values)? })
     }
 

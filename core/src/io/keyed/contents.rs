@@ -9,6 +9,7 @@ use arrow::compute::{cast, filter, is_not_null, take};
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type, Schema, SchemaRef};
 
 use crate::array::exact_casts::cast_strictly;
+use crate::array::nulls::find_validity;
 use crate::dense::{DType, DenseTensor};
 use crate::dok::{Coo, Dictionary, DokTensor, DuplicateEntries, Fallback, MapOptions};
 use crate::error::{Error, Result};
@@ -423,7 +424,7 @@ fn make_tensor_schema(names: &[String], dtype: DType) -> SchemaRef {
 }
 
 fn refuse_nulls(column: &ArrayRef, name: &str, before: usize) -> Result<()> {
-    let nulls = column.logical_nulls().filter(|n| n.null_count() > 0);
+    let nulls = find_validity(column);
     match nulls.and_then(|n| n.iter().position(|valid| !valid)) {
         None => Ok(()),
         Some(row) => Err(Error::invalid(format!(

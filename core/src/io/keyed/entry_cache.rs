@@ -15,8 +15,8 @@ use crate::memory::MemoryCharge;
 
 /// Maximum number, and maximum size in bytes, of the recently opened files that stay in memory
 /// although nothing uses them.
-const KEPT: usize = 4;
-const KEPT_BYTES: usize = 256 << 20;
+const MAX_KEPT: usize = 4;
+const MAX_KEPT_BYTES: usize = 256 << 20;
 
 const MAX_READ_TRIES: usize = 100;
 
@@ -114,7 +114,7 @@ fn keep_recent(version: &Arc<KeyedVersion>) {
 
 fn trim_recent<T>(recent: &mut Vec<T>, bytes: impl Fn(&T) -> usize) {
     let total = |recent: &[T]| recent.iter().map(&bytes).fold(0, usize::saturating_add);
-    while recent.len() > KEPT || total(recent) > KEPT_BYTES && !recent.is_empty() {
+    while recent.len() > MAX_KEPT || total(recent) > MAX_KEPT_BYTES && !recent.is_empty() {
         recent.remove(0);
     }
 }
@@ -291,11 +291,11 @@ mod tests {
             recent
         };
         assert_eq!(trimmed(&[1, 2, 3, 4, 5, 6]), [3, 4, 5, 6]);
-        assert_eq!(trimmed(&[KEPT_BYTES, 1]), [1]);
-        assert_eq!(trimmed(&[1, KEPT_BYTES]), [KEPT_BYTES]);
-        assert_eq!(trimmed(&[1, KEPT_BYTES - 1]), [1, KEPT_BYTES - 1]);
-        // A version above `KEPT_BYTES` stays in memory only as long as something uses it.
-        assert!(trimmed(&[1, KEPT_BYTES + 1]).is_empty());
+        assert_eq!(trimmed(&[MAX_KEPT_BYTES, 1]), [1]);
+        assert_eq!(trimmed(&[1, MAX_KEPT_BYTES]), [MAX_KEPT_BYTES]);
+        assert_eq!(trimmed(&[1, MAX_KEPT_BYTES - 1]), [1, MAX_KEPT_BYTES - 1]);
+        // A version above `MAX_KEPT_BYTES` stays in memory only as long as something uses it.
+        assert!(trimmed(&[1, MAX_KEPT_BYTES + 1]).is_empty());
         assert_eq!(trimmed(&[usize::MAX, usize::MAX, 7]), [7]);
     }
 
@@ -338,7 +338,7 @@ mod tests {
         };
         let first = opened("first");
         let mut gone = Vec::new();
-        for i in 0..=KEPT {
+        for i in 0..=MAX_KEPT {
             gone.push(Arc::downgrade(&opened(&format!("{i}"))));
         }
         assert!(gone[0].upgrade().is_none());

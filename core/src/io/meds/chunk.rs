@@ -14,6 +14,7 @@ use arrow::datatypes::{
 
 use super::file::MedsFile;
 use super::find_time_type;
+use crate::array::nulls::find_validity;
 use crate::error::Result;
 
 /// Number of rows per chunk: enough to amortize the dictionary lookups, few enough to stay in
@@ -36,8 +37,8 @@ fn drop_incomplete_rows(
 ) -> Result<(RecordBatch, Option<Vec<usize>>, Vec<MissingValue>)> {
     let mut missing = Vec::new();
     for column in ["subject_id", "code"] {
-        let nulls = batch.column_by_name(column).and_then(|values| values.logical_nulls());
-        if let Some(nulls) = nulls.filter(|nulls| nulls.null_count() > 0) {
+        let Some(values) = batch.column_by_name(column) else { continue };
+        if let Some(nulls) = find_validity(values) {
             let rows = nulls.iter().enumerate().filter(|(_, valid)| !valid);
             missing.extend(rows.map(|(row, _)| {
                 let row = first_row.saturating_add(row);

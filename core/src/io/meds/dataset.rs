@@ -75,47 +75,17 @@ impl MedsDataset {
                 format!("an earlier process was interrupted while it replaced files of this folder, and the replacement cannot be completed; make the folder writable, or create the data set again: {e}"),
             )
         })?;
-        let mut found = Vec::new();
-        for entry in access::walk_folder(&data) {
-            let entry = entry?;
-            let path = entry.path();
-            let hidden = is_hidden(path.strip_prefix(&data).unwrap_or(path));
-            if entry.file_type().is_file()
-                && path.extension().is_some_and(|e| e == "parquet")
-                && !hidden
-            {
-                found.push((format_shard_name(&data, path), path.to_path_buf()));
-            }
-        }
-        if found.is_empty() {
+        let shards = open_shards(&data)?;
+        if shards.is_empty() {
             return Err(Error::file(
                 root,
                 "the sub-folder data has no *.parquet file; give a MEDS data set, which has its shards in data/**/*.parquet",
             ));
         }
-        found.sort_by_cached_key(|(name, _)| make_natural_key(name));
-        let shards = found
-            .into_iter()
-            .map(|(name, path)| Ok((name, MedsFile::open(path)?)))
-            .collect::<Result<Vec<_>>>()?;
-        let mut further: Vec<Field> = Vec::new();
-        for (_, source) in &shards {
-            for name in ["subject_id", "time", "code"] {
-                if source.schema().field_with_name(name).is_err() {
-                    return Err(source.make_missing_column_error(name));
-                }
-            }
-            for field in source.schema().fields() {
-                if !["subject_id", "time", "code", "numeric_value"].contains(&field.name().as_str())
-                {
-                    unify_column(&mut further, field, source)?;
-                }
-            }
-        }
         let inner = DatasetFiles {
             root,
+            further: unify_further_columns(&shards)?,
             shards,
-            further,
             vocabulary: OnceLock::new(),
             subjects: Mutex::default(),
             distinct: OnceLock::new(),
@@ -179,13 +149,8 @@ impl MedsDataset {
     /// If there is no such shard; the message lists some names.
     pub fn shard(&self, name: &str) -> Result<MedsShardFile> {
         self.shards().find(|s| s.name() == name).ok_or_else(|| {
-            let names: Vec<&str> =
-                self.inner.shards.iter().take(10).map(|(n, _)| n.as_str()).collect();
-            let more = if self.inner.shards.len() > 10 { ", .." } else { "" };
-            Error::file(
-                &self.inner.root,
-                format!("there is no shard {name:?}; choose one of {}{more}", names.join(", ")),
-            )
+            let known = self.inner.shards.iter().map(|(name, _)| name.as_str());
+            make_missing_shard_error(&self.inner.root, name, known)
         })
     }
 
@@ -292,6 +257,43 @@ pub(super) fn read_splits(root: &Path) -> Result<Option<Vec<(i64, String)>>> {
         .map(Some)
 }
 
+/// Opens the Parquet files in a folder and its subfolders, in natural order, each with its name.
+fn open_shards(data: &Path) -> Result<Vec<(String, MedsFile)>> {
+    let mut found = Vec::new();
+    for entry in access::walk_folder(data) {
+        let entry = entry?;
+        let path = entry.path();
+        let hidden = is_hidden(path.strip_prefix(data).unwrap_or(path));
+        if entry.file_type().is_file()
+            && path.extension().is_some_and(|e| e == "parquet")
+            && !hidden
+        {
+            found.push((format_shard_name(data, path), path.to_path_buf()));
+        }
+    }
+    found.sort_by_cached_key(|(name, _)| make_natural_key(name));
+    found.into_iter().map(|(name, path)| Ok((name, MedsFile::open(path)?))).collect()
+}
+
+/// Returns the columns of all shards that MEDS does not define, with common types. Returns an error
+/// if a shard lacks a column that MEDS requires.
+fn unify_further_columns(shards: &[(String, MedsFile)]) -> Result<Vec<Field>> {
+    let mut further: Vec<Field> = Vec::new();
+    for (_, source) in shards {
+        for name in ["subject_id", "time", "code"] {
+            if source.schema().field_with_name(name).is_err() {
+                return Err(source.make_missing_column_error(name));
+            }
+        }
+        for field in source.schema().fields() {
+            if !["subject_id", "time", "code", "numeric_value"].contains(&field.name().as_str()) {
+                unify_column(&mut further, field, source)?;
+            }
+        }
+    }
+    Ok(further)
+}
+
 fn unify_column(further: &mut Vec<Field>, field: &Field, source: &MedsFile) -> Result<()> {
     match further.iter_mut().find(|f| f.name() == field.name()) {
         None => further.push(Field::new(field.name(), field.data_type().clone(), true)),
@@ -311,4 +313,19 @@ fn format_shard_name(data: &Path, path: &Path) -> String {
     let parts: Vec<_> =
         relative.components().map(|c| c.as_os_str().to_string_lossy().into_owned()).collect();
     parts.join("/")
+}
+
+/// Returns the error that a data set in the folder `root` has no shard `name`. The message lists the
+/// first of its shards `known`.
+pub(crate) fn make_missing_shard_error<'a>(
+    root: &Path,
+    name: &str,
+    mut known: impl Iterator<Item = &'a str>,
+) -> Error {
+    let listed: Vec<&str> = known.by_ref().take(10).collect();
+    let more = if known.next().is_some() { ", .." } else { "" };
+    Error::file(
+        root,
+        format!("there is no shard {name:?}; choose one of {}{more}", listed.join(", ")),
+    )
 }

@@ -16,10 +16,12 @@ use parquet::file::statistics::Statistics;
 use super::plain_types::find_plain_type;
 use crate::access;
 use crate::array::exact_casts::{InexactCast, cast_exact, cast_microseconds};
+use crate::array::nested_types::is_string_like;
+use crate::array::nulls::find_validity;
 use crate::error::{Error, Result};
 use crate::io::hidden_names::is_hidden;
 use crate::io::natural_order::make_natural_key;
-use crate::io::parquet::LocalFile;
+use crate::io::parquet::{LocalFile, to_row_count};
 use crate::io::reader_panics::contain_panics;
 
 #[derive(Clone, Debug)]
@@ -59,13 +61,7 @@ impl MedsFile {
     }
 
     pub(crate) fn rows(&self) -> Result<usize> {
-        let rows = self.metadata.metadata().file_metadata().num_rows();
-        usize::try_from(rows).map_err(|_| {
-            Error::file(
-                &self.path,
-                format!("the footer declares {rows} rows, which is negative, so the file is damaged; create it again"),
-            )
-        })
+        to_row_count(&self.path, self.metadata.metadata().file_metadata().num_rows())
     }
 
     /// Returns the least and the greatest value of a column in each row group that has rows, from
@@ -224,7 +220,7 @@ impl MedsFile {
         values: &ArrayRef,
         first_row: usize,
     ) -> Result<()> {
-        let Some(nulls) = values.logical_nulls().filter(|n| n.null_count() > 0) else {
+        let Some(nulls) = find_validity(values) else {
             return Ok(());
         };
         let row = nulls.iter().position(|valid| !valid).unwrap_or(0);
@@ -235,17 +231,27 @@ impl MedsFile {
         ))
     }
 
+    /// Returns an error if the file has no column `code`, or if it does not hold strings.
+    pub(crate) fn check_code_column(&self) -> Result<()> {
+        let code = self.schema().field_with_name("code");
+        let code = code.map_err(|_| self.make_missing_column_error("code"))?;
+        self.check_strings("code", code.data_type())
+    }
+
+    fn check_strings(&self, column: &str, found: &DataType) -> Result<()> {
+        match is_string_like(found) {
+            true => Ok(()),
+            false => {
+                Err(self.make_type_error(column, "strings (cast the column in the file)", found))
+            }
+        }
+    }
+
     /// Returns the column `code` as a dictionary. Returns an error if it is missing, does not hold
     /// strings, or has a NULL. The batch begins at row `first_row` of the file.
     pub(crate) fn cast_codes(&self, batch: &RecordBatch, first_row: usize) -> Result<ArrayRef> {
         let code = self.require_column(batch, "code")?;
-        if !is_string_like(code.data_type()) {
-            return Err(self.make_type_error(
-                "code",
-                "strings (cast the column in the file)",
-                code.data_type(),
-            ));
-        }
+        self.check_strings("code", code.data_type())?;
         self.check_no_nulls("code", code, first_row)?;
         self.cast_column("code", code, &make_dictionary_type())
     }
@@ -298,12 +304,4 @@ pub(crate) fn list_files_with_ending(folder: &Path, ending: &str) -> Result<Vec<
 /// Returns `Dictionary(UInt32, Utf8)`, the Arrow type that the column `code` has after it is read.
 pub(crate) fn make_dictionary_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::UInt32), Box::new(DataType::Utf8))
-}
-
-pub(crate) fn is_string_like(t: &DataType) -> bool {
-    match t {
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
-        DataType::Dictionary(_, values) => is_string_like(values),
-        _ => false,
-    }
 }

@@ -6,7 +6,8 @@ use arrow::array::{Array, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 
-use super::file::{MedsFile, is_string_like};
+use super::file::MedsFile;
+use crate::array::nested_types::is_string_like;
 use crate::array::{RaggedArray, leaf_type, list_depth};
 use crate::error::{Error, Result};
 
@@ -73,16 +74,8 @@ impl CodeHierarchy {
     /// If the file cannot be read, or one of the two columns is missing or does not hold strings.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let source = MedsFile::open(path)?;
-        let field = |name: &str| source.schema().field_with_name(name);
-        let code = field("code").map_err(|_| source.make_missing_column_error("code"))?.data_type();
-        if !is_string_like(code) {
-            return Err(source.make_type_error(
-                "code",
-                "strings (cast the column in the file)",
-                code,
-            ));
-        }
-        let Ok(parents) = field(PARENT_CODES) else {
+        source.check_code_column()?;
+        let Ok(parents) = source.schema().field_with_name(PARENT_CODES) else {
             return Err(Error::file(
                 source.path(),
                 format!(

@@ -12,11 +12,12 @@ use arrow::datatypes::{
     DataType, Field, FieldRef, Int64Type, Schema, SchemaRef, TimestampMicrosecondType,
 };
 
-use super::file::{MedsFile, is_string_like, list_files_with_ending};
+use super::file::{MedsFile, list_files_with_ending};
 use super::shard::find_time_type;
 use super::splits::KNOWN as SPLITS;
 use crate::access;
 use crate::array::exact_casts::{cast_integers, cast_microseconds, find_first_null};
+use crate::array::nested_types::is_string_like;
 use crate::error::{Error, Result};
 use crate::io::natural_order::make_text_key;
 

@@ -24,6 +24,7 @@ mod vocabulary;
 #[cfg(feature = "audit")]
 pub(crate) use chunk::MissingValue;
 pub(crate) use chunk::{ChunkValues, MedsChunk};
+pub(crate) use dataset::make_missing_shard_error;
 pub(crate) use shard::{NeededColumns, compute_delta_days, find_time_type};
 pub(crate) use splits::{SplitSource, SubjectSplits, TRAIN, move_below_split};
 

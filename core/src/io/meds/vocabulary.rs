@@ -12,7 +12,8 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
-use super::file::{MedsFile, is_string_like};
+use super::file::MedsFile;
+use crate::array::nested_types::is_string_like;
 use crate::error::{Error, Result};
 use crate::io::atomic::{AtomicFile, ExistingTarget};
 
@@ -175,16 +176,8 @@ impl Vocabulary {
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let source = MedsFile::open(path)?;
+        source.check_code_column()?;
         let schema = source.schema();
-        let code =
-            schema.field_with_name("code").map_err(|_| source.make_missing_column_error("code"))?;
-        if !is_string_like(code.data_type()) {
-            return Err(source.make_type_error(
-                "code",
-                "strings (cast the column in the file)",
-                code.data_type(),
-            ));
-        }
         let index = schema.field_with_name("code/vocab_index").ok().map(|f| f.data_type().clone());
         if let Some(t) = index.as_ref().filter(|t| !t.is_integer()) {
             return Err(source.make_type_error(

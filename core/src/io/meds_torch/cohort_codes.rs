@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, AsArray, Float32Array, Float64Array, LargeStringArray, RecordBatch,
-    RecordBatchOptions, UInt32Array, UInt64Array,
+    UInt32Array, UInt64Array,
 };
 use arrow::compute::{cast, take};
 use arrow::datatypes::{DataType, Field, Float64Type, Schema};
@@ -16,6 +16,7 @@ use super::code_statistics::{CodeCounts, FittedCodes};
 use super::schemas::make_writer_properties;
 use super::{Normalize, TensorizeOptions, VocabularyFrom};
 use crate::access;
+use crate::array::record_batch::build_record_batch;
 use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 use crate::io::meds::file::MedsFile;
@@ -189,8 +190,7 @@ impl OldCodes {
             .map(|f| f.as_ref().clone().with_nullable(true))
             .collect();
         let schema = Arc::new(Schema::new(fields));
-        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
-        Ok(Some(RecordBatch::try_new_with_options(schema, columns, &options)?))
+        Ok(Some(build_record_batch(schema, columns, rows.len())?))
     }
 
     /// Returns the values of a column of the old file, and whether its type is Float16 or Float32.

@@ -17,7 +17,10 @@ use crate::array::exact_casts::{InexactCast, cast_integers};
 use crate::array::{Layout, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 use crate::io::meds::file::{MedsFile, list_files_with_ending};
-use crate::io::meds::{MedsShard, NeededColumns, VOCABULARY_METADATA, Vocabulary, find_time_type};
+use crate::io::meds::{
+    MedsShard, NeededColumns, VOCABULARY_METADATA, Vocabulary, find_time_type,
+    make_missing_shard_error,
+};
 use crate::io::nrt::{NrtFile, ReadOptions};
 use crate::table::{Column, RaggedTable};
 
@@ -146,12 +149,7 @@ impl TensorizedCohort {
     /// If there is no such shard.
     pub fn shard(&self, name: &str) -> Result<&CohortShard> {
         self.shards.iter().find(|s| s.name == name).ok_or_else(|| {
-            let names: Vec<&str> = self.shards.iter().take(10).map(CohortShard::name).collect();
-            let more = if self.shards.len() > 10 { ", .." } else { "" };
-            Error::file(
-                &self.root,
-                format!("there is no shard {name:?}; choose one of {}{more}", names.join(", ")),
-            )
+            make_missing_shard_error(&self.root, name, self.shards.iter().map(CohortShard::name))
         })
     }
 

@@ -12,6 +12,7 @@ mod writer;
 use std::path::Path;
 
 pub(crate) use local::LocalFile;
+pub(crate) use reader::to_row_count;
 pub use reader::{ParquetReadOptions, ParquetTableReader};
 pub use writer::{ParquetTableWriter, ParquetWriteOptions};
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
@@ -16,6 +16,7 @@ use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, RowGroupMetaData
 
 use super::LocalFile;
 use super::lists::ColumnsReader;
+use crate::array::record_batch::build_record_batch;
 use crate::error::{Error, Result};
 use crate::io::named_columns::find_named_columns;
 use crate::io::reader_panics::contain_panics;
@@ -274,9 +275,8 @@ impl ParquetTableReader {
             .is_other
             .iter()
             .filter_map(|is_other| if *is_other { others.next() } else { ours.next() });
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let schema = SchemaRef::clone(&self.schema);
-        RecordBatch::try_new_with_options(schema, columns.collect(), &options)
+        build_record_batch(schema, columns.collect(), rows)
             .map(Some)
             .map_err(|e| Error::file(&self.path, e.to_string()))
     }
@@ -328,7 +328,8 @@ fn select_columns(
     }
 }
 
-fn to_row_count(path: &Path, rows: i64) -> Result<usize> {
+/// Converts the number of rows in the footer of the file `path`. Returns an error if it is negative.
+pub(crate) fn to_row_count(path: &Path, rows: i64) -> Result<usize> {
     usize::try_from(rows).map_err(|_| {
         Error::file(
             path,

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, make_array, new_null_array,
-};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, make_array, new_null_array};
 use arrow::compute::cast;
 use arrow::compute::kernels::cmp::not_distinct;
 use arrow::datatypes::{
@@ -12,6 +10,7 @@ use arrow::datatypes::{
     TimeUnit, TimestampSecondType,
 };
 
+use crate::array::record_batch::build_record_batch;
 use crate::error::{Error, Result};
 
 /// Returns the schema in which a Parquet file stores rows of the schema `schema`. Parquet has no
@@ -54,8 +53,7 @@ pub fn to_stored(batch: &RecordBatch) -> Result<RecordBatch> {
         converted.map_err(|e| Error::invalid(format!("column {:?}: {e}", field.name())))
     });
     let columns = columns.collect::<Result<Vec<_>>>()?;
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    Ok(RecordBatch::try_new_with_options(stored, columns, &options)?)
+    Ok(build_record_batch(stored, columns, batch.num_rows())?)
 }
 
 /// Returns the first type in `t` that Parquet or Arrow's writer lacks; `None` if there is none.

@@ -4,9 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, FixedSizeListArray, OffsetSizeTrait, RecordBatch, RecordBatchOptions,
-};
+use arrow::array::{Array, ArrayRef, AsArray, FixedSizeListArray, OffsetSizeTrait, RecordBatch};
 use arrow::datatypes::DataType::{self, FixedSizeList};
 use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use parquet::arrow::{ArrowSchemaConverter, ArrowWriter};
@@ -15,6 +13,7 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
 use super::stored_types::{to_stored, to_stored_schema};
+use crate::array::record_batch::build_record_batch;
 use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 use crate::table::RaggedTable;
@@ -251,8 +250,7 @@ impl ParquetTableWriter {
         if types.into_iter().any(|(c, f)| c.data_type() != f.data_type()) {
             return Ok(batch.clone());
         }
-        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        Ok(RecordBatch::try_new_with_options(SchemaRef::clone(&self.schema), columns, &options)?)
+        Ok(build_record_batch(SchemaRef::clone(&self.schema), columns, batch.num_rows())?)
     }
 
     fn flush(&mut self) -> Result<()> {

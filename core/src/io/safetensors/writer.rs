@@ -115,10 +115,7 @@ impl SafetensorsWriter {
         let name = name.into();
         let path = self.out.target();
         if self.spools.iter().any(|s| s.name == name) {
-            return Err(Error::file(
-                path,
-                format!("two tensors are named {name:?}; rename one of them"),
-            ));
+            return Err(make_repeated_name_error(path, &name));
         }
         check_name(path, &name)?;
         check_rank(path, &name, row_shape.len().saturating_add(1))?;
@@ -540,13 +537,14 @@ pub fn encode_tensors<'a>(
     names.sort_unstable();
     if let Some(name) = names.windows(2).find_map(|w| (w.first() == w.last()).then(|| w.first())) {
         let name = name.copied().unwrap_or_default();
-        return Err(Error::file(
-            path,
-            format!("two tensors are named {name:?}; rename one of them"),
-        ));
+        return Err(make_repeated_name_error(path, name));
     }
     let header = encode_header(path, metadata, &items)?;
     Ok(EncodedTensors { header, data: tensors.into_iter().map(|(_, _, _, data)| data).collect() })
+}
+
+fn make_repeated_name_error(path: &Path, name: &str) -> Error {
+    Error::file(path, format!("two tensors are named {name:?}; rename one of them"))
 }
 
 fn check_name(path: &Path, name: &str) -> Result<()> {

@@ -5,6 +5,7 @@ use arrow::compute::{cast, take};
 use arrow::datatypes::DataType;
 
 use crate::array::Layout;
+use crate::array::nulls::find_validity;
 use crate::error::{Error, Result};
 use crate::kernels::sort::{SortOrder, argsort_leaves, make_equality};
 
@@ -37,7 +38,7 @@ pub(in crate::kernels) fn rank_values(values: &ArrayRef) -> Result<(UInt32Array,
     let all = Layout::Uniform { size: values.len(), lists: 1 };
     let order = argsort_leaves(values, &all, SortOrder::ASCENDING)?;
     let same = make_equality(values)?;
-    let nulls = values.logical_nulls().filter(|n| n.null_count() > 0);
+    let nulls = find_validity(values);
     let mut ranks = vec![0u32; values.len()];
     let (mut found, mut last) = (0u32, None);
     for at in order.values().iter().filter_map(|at| usize::try_from(*at).ok()) {

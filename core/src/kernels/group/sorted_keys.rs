@@ -9,6 +9,7 @@ use super::key_codes::to_comparable_keys;
 use super::list_groups::ListGroups;
 use super::text_ranks::TextRanks;
 use crate::array::canonical::to_canonical_floats;
+use crate::array::nulls::find_validity;
 use crate::array::{Layout, ListAxis, RaggedArray, make_lists_like};
 use crate::error::{Error, Result};
 use crate::kernels::sort::{SortOrder, argsort_leaves, for_each_list_of_keys, make_equality};
@@ -71,7 +72,7 @@ impl<'a> SortedKeys<'a> {
 }
 
 fn group_leaves(keys: &ArrayRef, layout: &Layout) -> Result<ListGroups> {
-    let nulls = keys.logical_nulls().filter(|n| n.null_count() > 0);
+    let nulls = find_validity(keys);
     let nulls = nulls.as_ref();
     let mut groups = ListGroups::with_capacity(layout.lists(), layout.children());
     match keys.data_type() {

@@ -34,6 +34,23 @@ pub enum ExactSumKind {
     Unsigned,
 }
 
+/// The number that [`ExactSumKind::read_sums`] gets from a sum.
+enum SumValue {
+    Float(f64),
+    Integer(i128),
+}
+
+/// Returns the axis of the words of serialized sums, and the axes above it. Returns an error if the
+/// sums are not lists.
+fn split_words(sums: &RaggedArray) -> Result<(&ListAxis, &[ListAxis])> {
+    sums.axes().split_last().ok_or_else(|| {
+        Error::invalid(format!(
+            "the serialized sums are of type {}, but each must be a list of 64-bit words; give List(Int64)",
+            sums.leaves().data_type()
+        ))
+    })
+}
+
 impl ExactSumKind {
     /// Returns the kind of sum for leaves of type `leaf`.
     pub fn of(leaf: &DataType) -> Self {
@@ -92,12 +109,7 @@ impl ExactSumKind {
     /// # Errors
     /// If the sums are not lists.
     pub fn add_along_lists(self, sums: &RaggedArray) -> Result<RaggedArray> {
-        let Some((words, outer)) = sums.axes().split_last() else {
-            return Err(Error::invalid(format!(
-                "the serialized sums are of type {}, but each must be a list of 64-bit words; give List(Int64)",
-                sums.leaves().data_type()
-            )));
-        };
+        let (words, outer) = split_words(sums)?;
         let layout = words.layout();
         let ids: ArrayRef = Arc::new(UInt64Array::from_iter_values(0..layout.lists() as u64));
         let array = RaggedArray::try_new(sums.len(), outer.to_vec(), ids)?;
@@ -134,8 +146,8 @@ impl ExactSumKind {
     /// If the sums are not lists, or an integer sum does not fit 64 bits.
     pub fn to_numbers(self, sums: &RaggedArray) -> Result<RaggedArray> {
         self.read_sums(sums, |sum| match self {
-            Self::Float => Ok(sum.to_f64(0)),
-            _ => Err(sum.to_integer(0)),
+            Self::Float => SumValue::Float(sum.to_f64(0)),
+            _ => SumValue::Integer(sum.to_integer(0)),
         })
     }
 
@@ -144,8 +156,9 @@ impl ExactSumKind {
     pub fn means(self, sums: &RaggedArray, counts: &ArrayRef) -> Result<RaggedArray> {
         let counts = counts.as_primitive::<UInt64Type>().values();
         let mut next = counts.iter();
-        let means =
-            self.read_sums(sums, |sum| Ok(sum.mean(0, next.next().copied().unwrap_or(0))))?;
+        let means = self.read_sums(sums, |sum| {
+            SumValue::Float(sum.mean(0, next.next().copied().unwrap_or(0)))
+        })?;
         let known = counts.iter().map(|n| *n > 0).collect::<arrow::buffer::NullBuffer>();
         let leaves = means.leaves().as_primitive::<Float64Type>().values().clone();
         means.with_leaves(Arc::new(Float64Array::try_new(leaves, Some(known))?))
@@ -162,7 +175,7 @@ impl ExactSumKind {
         let mut next = counts.iter();
         let means = self.read_sums(sums, |sum| {
             let count = next.next().copied().unwrap_or(0);
-            Err(round_mean(sum.to_integer(0), count).unwrap_or_default().into())
+            SumValue::Integer(round_mean(sum.to_integer(0), count).unwrap_or_default().into())
         })?;
         let known = counts.iter().map(|n| *n > 0).collect::<arrow::buffer::NullBuffer>();
         // If there are no sums, `read_sums` returns an empty array of floats, so cast to integers.
@@ -170,29 +183,24 @@ impl ExactSumKind {
         means.with_leaves(replace_validity(&leaves, Some(known))?)
     }
 
-    /// Converts serialized sums to numbers by `number`, which returns the result as `Ok` if it is a
-    /// float and as `Err` if it is an integer. Returns an error for sums that are not lists, or an
-    /// integer that does not fit 64 bits.
+    /// Converts serialized sums to numbers by `to_number`, which returns only floats or only
+    /// integers. Returns an error for sums that are not lists, or an integer that does not fit 64
+    /// bits.
     fn read_sums(
         self,
         sums: &RaggedArray,
-        mut number: impl FnMut(&ExactSums) -> std::result::Result<f64, i128>,
+        mut to_number: impl FnMut(&ExactSums) -> SumValue,
     ) -> Result<RaggedArray> {
-        let Some((words, outer)) = sums.axes().split_last() else {
-            return Err(Error::invalid(format!(
-                "the serialized sums are of type {}, but each must be a list of 64-bit words; give List(Int64)",
-                sums.leaves().data_type()
-            )));
-        };
+        let (words, outer) = split_words(sums)?;
         let flat = sums.leaves().as_primitive::<Int64Type>().values();
         let layout = words.layout();
         let (mut floats, mut integers) = (Vec::new(), Vec::new());
         let mut scratch = self.new_sums();
         for list in 0..layout.lists() {
             scratch.add_words(0, &flat[layout.range(list)]);
-            match number(&scratch) {
-                Ok(float) => floats.push(float),
-                Err(integer) => integers.push(integer),
+            match to_number(&scratch) {
+                SumValue::Float(float) => floats.push(float),
+                SumValue::Integer(integer) => integers.push(integer),
             }
             scratch.clear();
         }

@@ -7,6 +7,7 @@ use arrow::compute::take;
 use super::fold::Fold;
 use super::outer::StackedLists;
 use super::segments::{self, FoldedLists};
+use crate::array::nulls::find_validity;
 use crate::array::{Layout, ListAxis};
 use crate::error::Result;
 use crate::kernels::bits::RankedBitmap;
@@ -151,7 +152,7 @@ impl GroupLists {
     }
 
     pub(super) fn valid(&self) -> Option<NullBuffer> {
-        self.leaves.logical_nulls().filter(|n| n.null_count() > 0)
+        find_validity(&self.leaves)
     }
 }
 

@@ -53,6 +53,7 @@ use arrow::datatypes::DataType;
 
 use super::bits::RankedBitmap;
 use super::levels::merge_all_levels;
+use crate::array::nulls::find_validity;
 use crate::array::{Layout, ListAxis, RaggedArray, resolve_axis};
 use crate::error::{Error, Result};
 use groups::LeafGroups;
@@ -163,7 +164,7 @@ impl Reduction {
     /// If leaves of this type do not support the reduction.
     pub fn output_type(self, leaf: &DataType) -> Result<DataType> {
         use DataType::{Boolean, Duration, Float16, Float32, Float64, Int64, Null, UInt64};
-        if let (Self::First | Self::Last, _) = (self, leaf) {
+        if matches!(self, Self::First | Self::Last) {
             return Ok(leaf.clone());
         }
         if let DataType::Dictionary(_, values) = leaf {
@@ -476,7 +477,7 @@ fn reduces_dictionary_values(how: Reduction) -> bool {
 }
 
 fn count_leaves(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
-    let nulls = leaves.logical_nulls().filter(|n| n.null_count() > 0);
+    let nulls = find_validity(leaves);
     let valid = match task.how {
         Reduction::Count => nulls.map(|n| RankedBitmap::new(n.inner())),
         _ => None,

@@ -10,6 +10,7 @@ use arrow::datatypes::{UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow::util::bit_util;
 
 use super::along_axis::apply_in_lists;
+use crate::array::nulls::find_validity;
 use crate::array::{Layout, RaggedArray};
 use crate::error::Result;
 use crate::kernels::allocate::allocate_values;
@@ -65,13 +66,13 @@ pub fn backward_fill(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 
 fn fill_gaps(array: &RaggedArray, axis: i64, back: bool) -> Result<RaggedArray> {
     let groups = group_along_axis(array, axis)?;
-    let nulls = array.leaves().logical_nulls().filter(|n| n.null_count() > 0);
+    let nulls = find_validity(array.leaves());
     let Some(nulls) = nulls.filter(|_| !array.leaf_type().is_null()) else {
         return Ok(array.clone());
     };
     if let AxisGroups::Stacked(_) = groups {
         return apply_in_lists(array, axis, |leaves, lists| {
-            let nulls = leaves.logical_nulls().filter(|n| n.null_count() > 0);
+            let nulls = find_validity(leaves);
             nulls.map_or_else(|| Ok(leaves.clone()), |n| fill_lists(leaves, &n, lists, back))
         });
     }

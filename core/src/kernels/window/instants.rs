@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, IntervalMonthDayNanoArray};
-use arrow::buffer::{NullBuffer, ScalarBuffer};
+use arrow::buffer::ScalarBuffer;
 use arrow::compute::cast;
 use arrow::compute::kernels::numeric;
 use arrow::datatypes::{
@@ -28,7 +28,8 @@ pub(super) enum Instants {
 }
 
 impl Instants {
-    fn new(values: &ArrayRef, floats: bool) -> Result<Self> {
+    /// Reads times or numbers; numbers become floats if `as_floats` is set.
+    fn new(values: &ArrayRef, as_floats: bool) -> Result<Self> {
         use DataType::{Date32, Date64, Duration, Timestamp};
         let integers = |values: &ArrayRef| -> Result<ScalarBuffer<i64>> {
             let wide = cast(values, &DataType::Int64)?;
@@ -38,7 +39,7 @@ impl Instants {
             Ok(Self::Scaled(integers(&reinterpret_values(values, &DataType::Int64)?)?, scale))
         };
         match values.data_type() {
-            t if floats && t.is_numeric() && !t.is_decimal() => {
+            t if as_floats && t.is_numeric() && !t.is_decimal() => {
                 let wide = cast(values, &DataType::Float64)?;
                 Ok(Self::Floats(wide.as_primitive::<Float64Type>().values().clone()))
             }
@@ -96,26 +97,35 @@ enum TimeShift {
 }
 
 /// The starts of all windows, or the ends of all windows: the times `from`, shifted by `shift`.
-struct WindowEnds {
+struct WindowEdges {
     from: Instants,
     shift: TimeShift,
 }
 
-/// The starts (`low`) and ends (`high`) of the windows are `None` if the windows are unbounded.
+impl WindowEdges {
+    /// Returns the edge of window number `i`.
+    fn get(&self, i: usize) -> i128 {
+        self.from.get_shifted(i, self.shift)
+    }
+}
+
 pub(super) struct WindowBounds {
+    /// The times of the elements.
     pub(super) times: Instants,
-    low: Option<WindowEnds>,
-    high: Option<WindowEnds>,
+    /// `None` if the windows have no start.
+    starts: Option<WindowEdges>,
+    /// `None` if the windows have no end.
+    ends: Option<WindowEdges>,
     closure: ClosedEnds,
 }
 
 impl WindowBounds {
     pub(super) fn new(times: &ArrayRef, at: &ArrayRef, window: &TimeWindow) -> Result<Self> {
         let (of_times, of_at) = (times.data_type(), at.data_type());
-        let number = |t: &DataType| (t.is_numeric() && !t.is_decimal()) || t.is_null();
-        let numbers = number(of_times) && number(of_at);
-        let null = of_times.is_null() || of_at.is_null();
-        if !numbers && !null && !compare_exactly(of_times, of_at) {
+        let is_number = |t: &DataType| (t.is_numeric() && !t.is_decimal()) || t.is_null();
+        let are_numbers = is_number(of_times) && is_number(of_at);
+        let has_null_type = of_times.is_null() || of_at.is_null();
+        if !are_numbers && !has_null_type && !compare_exactly(of_times, of_at) {
             return Err(Error::type_of(
                 "the times of windows",
                 format!(
@@ -124,15 +134,15 @@ impl WindowBounds {
                 of_at,
             ));
         }
-        let spans = [window.before, window.after];
-        let floats = numbers
+        let reaches = [window.before, window.after];
+        let as_floats = are_numbers
             && (of_times.is_floating()
                 || of_at.is_floating()
-                || spans.iter().any(|s| matches!(s, WindowReach::Float(_))));
+                || reaches.iter().any(|reach| matches!(reach, WindowReach::Float(_))));
         Ok(Self {
-            times: Instants::new(times, floats)?,
-            low: make_end(at, window.before, floats, true)?,
-            high: make_end(at, window.after, floats, false)?,
+            times: Instants::new(times, as_floats)?,
+            starts: make_edges(at, window.before, as_floats, true)?,
+            ends: make_edges(at, window.after, as_floats, false)?,
             closure: window.closure,
         })
     }
@@ -144,49 +154,51 @@ impl WindowBounds {
 
     /// Returns a predicate on element indices: whether the element lies before window number `at`.
     pub(super) fn precedes_window(&self, at: usize) -> impl Fn(usize) -> bool + '_ {
-        let end = self.low.as_ref().map(|end| end.from.get_shifted(at, end.shift));
-        let closed = matches!(self.closure, ClosedEnds::Both | ClosedEnds::Left);
-        move |time| match end {
+        let start = self.starts.as_ref().map(|starts| starts.get(at));
+        let is_closed = matches!(self.closure, ClosedEnds::Both | ClosedEnds::Left);
+        move |time| match start {
             None => false,
-            Some(end) if closed => self.times.get(time) < end,
-            Some(end) => self.times.get(time) <= end,
+            Some(start) if is_closed => self.times.get(time) < start,
+            Some(start) => self.times.get(time) <= start,
         }
     }
 
     /// Returns a predicate on element indices: whether the element lies in window number `at` or
     /// before it.
     pub(super) fn reaches_window(&self, at: usize) -> impl Fn(usize) -> bool + '_ {
-        let end = self.high.as_ref().map(|end| end.from.get_shifted(at, end.shift));
-        let closed = matches!(self.closure, ClosedEnds::Both | ClosedEnds::Right);
+        let end = self.ends.as_ref().map(|ends| ends.get(at));
+        let is_closed = matches!(self.closure, ClosedEnds::Both | ClosedEnds::Right);
         move |time| match end {
             None => true,
-            Some(end) if closed => self.times.get(time) <= end,
+            Some(end) if is_closed => self.times.get(time) <= end,
             Some(end) => self.times.get(time) < end,
         }
     }
 }
 
-fn make_end(
+/// Returns the starts of the windows around the times `at` if `before` is set, else their ends.
+/// `reach` is the distance from each time; an unbounded window gives `None`.
+fn make_edges(
     at: &ArrayRef,
-    span: WindowReach,
-    floats: bool,
+    reach: WindowReach,
+    as_floats: bool,
     before: bool,
-) -> Result<Option<WindowEnds>> {
+) -> Result<Option<WindowEdges>> {
     let sign = if before { -1 } else { 1 };
     #[expect(clippy::cast_precision_loss, reason = "an integer is a float next to floats")]
-    let shift = match span {
+    let shift = match reach {
         WindowReach::Unbounded => return Ok(None),
         WindowReach::Calendar(by) => return shift_by_calendar(at, by, before).map(Some),
-        WindowReach::Exact(by) if floats => TimeShift::Float(sign as f64 * by as f64),
+        WindowReach::Exact(by) if as_floats => TimeShift::Float(sign as f64 * by as f64),
         WindowReach::Exact(by) => TimeShift::Exact(by.saturating_mul(sign)),
         WindowReach::Float(by) => TimeShift::Float(sign as f64 * by),
     };
-    Ok(Some(WindowEnds { from: Instants::new(at, floats)?, shift }))
+    Ok(Some(WindowEdges { from: Instants::new(at, as_floats)?, shift }))
 }
 
 /// Adds the interval `by` to each time of `at`, like `at + INTERVAL '1 month'` in SQL; subtracts it
 /// if `before` is set.
-fn shift_by_calendar(at: &ArrayRef, by: IntervalMonthDayNano, before: bool) -> Result<WindowEnds> {
+fn shift_by_calendar(at: &ArrayRef, by: IntervalMonthDayNano, before: bool) -> Result<WindowEdges> {
     // Arrow ignores the nanoseconds of the interval for dates, and rounds them to the unit of
     // timestamps. Therefore add only months and days with Arrow.
     let rest = i128::from(by.nanoseconds);
@@ -203,11 +215,7 @@ fn shift_by_calendar(at: &ArrayRef, by: IntervalMonthDayNano, before: bool) -> R
         }
     };
     let rest = if before { -rest } else { rest };
-    Ok(WindowEnds { from: Instants::new(&moved, false)?, shift: TimeShift::Exact(rest) })
-}
-
-pub(super) fn find_valid_leaves(leaves: &ArrayRef) -> Option<NullBuffer> {
-    leaves.logical_nulls().filter(|n| n.null_count() > 0)
+    Ok(WindowEdges { from: Instants::new(&moved, false)?, shift: TimeShift::Exact(rest) })
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@ use std::ops::Range;
 use arrow::array::ArrayRef;
 use arrow::buffer::NullBuffer;
 
-use super::instants::find_valid_leaves;
+use crate::array::nulls::find_validity;
 use crate::kernels::bits::RankedBitmap;
 
 pub(super) struct ListWindows {
@@ -17,7 +17,7 @@ pub(super) struct ListWindows {
 impl ListWindows {
     /// Returns the validity of the results: null for a window with fewer than `least` valid leaves.
     pub(super) fn find_nulls(&self, leaves: &ArrayRef, least: usize) -> Option<NullBuffer> {
-        let counts = self.count_values(find_valid_leaves(leaves).as_ref());
+        let counts = self.count_values(find_validity(leaves).as_ref());
         let enough = NullBuffer::from_iter(counts.iter().map(|n| *n >= least));
         Some(enough).filter(|n| n.null_count() > 0)
     }

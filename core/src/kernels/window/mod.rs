@@ -26,6 +26,7 @@ use super::gather::{take_ranges, take_rows};
 use super::levels::merge_all_levels;
 use super::reduce::Reduction;
 use super::sort::{SortOrder, sort, sort_by};
+use crate::array::nulls::find_validity;
 use crate::array::{Layout, ListAxis, RaggedArray, make_lists_like};
 use crate::error::{Error, Result};
 use crate::limit::check_size;
@@ -415,7 +416,7 @@ impl WindowInput {
 
     fn find_ranges(&self, window: &TimeWindow) -> Result<Vec<Range<usize>>> {
         let bounds = WindowBounds::new(self.times.leaves(), self.at.leaves(), window)?;
-        let times = instants::find_valid_leaves(self.times.leaves());
+        let times = find_validity(self.times.leaves());
         let (lists, needles) = (self.element_lists()?.layout(), self.time_layout());
         let nulls = self.nulls();
         Ok(window_ranges::find_ranges(&bounds, lists, times.as_ref(), &needles, nulls.as_ref()))
@@ -424,7 +425,7 @@ impl WindowInput {
     /// Returns the validity of the windows: a window is null if its time or its list of elements is
     /// null.
     fn nulls(&self) -> Option<NullBuffer> {
-        let own = self.at.leaves().logical_nulls().filter(|n| n.null_count() > 0);
+        let own = find_validity(self.at.leaves());
         let lists = self.times.axes().last().and_then(ListAxis::nulls).map(|nulls| {
             let needles = self.time_layout();
             let each = (0..needles.lists())

@@ -8,8 +8,8 @@ use arrow::array::{ArrayRef, AsArray, Float64Array, Int64Array};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Float64Type, Int64Type};
 
-use super::instants::find_valid_leaves;
 use super::list_windows::ListWindows;
+use crate::array::nulls::find_validity;
 use crate::error::Result;
 use crate::kernels::native::reinterpret_values;
 use crate::kernels::reduce::quantile::{interpolate_linear, locate_quantile, widen_to_floats};
@@ -61,7 +61,7 @@ pub(super) fn compute_window_quantiles(
     leaves: &ArrayRef,
     q: f64,
 ) -> Result<ArrayRef> {
-    let nulls = find_valid_leaves(leaves);
+    let nulls = find_validity(leaves);
     if let DataType::Duration(_) = leaves.data_type() {
         let numbers = reinterpret_values(leaves, &DataType::Int64)?;
         let flat: &[i64] = numbers.as_primitive::<Int64Type>().values();

@@ -3,8 +3,8 @@ use std::collections::VecDeque;
 use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::DataType;
 
-use super::instants::find_valid_leaves;
 use super::list_windows::ListWindows;
+use crate::array::nulls::find_validity;
 use crate::error::Result;
 use crate::kernels::group::key_codes::rank_values;
 use crate::kernels::sort::order_keys;
@@ -19,7 +19,7 @@ pub(super) fn find_extremes(
     largest: bool,
 ) -> Result<Vec<Option<usize>>> {
     let keys = make_comparison_keys(leaves, largest)?;
-    let nulls = find_valid_leaves(leaves);
+    let nulls = find_validity(leaves);
     let mut found = Vec::with_capacity(windows.ranges.len());
     let mut queue: VecDeque<usize> = VecDeque::new();
     for (_, of_list) in &windows.lists {

@@ -6,12 +6,12 @@ use arrow::buffer::BooleanBuffer;
 use arrow::compute::{cast, take};
 use arrow::datatypes::DataType;
 
-use super::instants::find_valid_leaves;
 use super::list_windows::{ListWindows, count_set};
 use super::quantiles::compute_window_quantiles;
 use super::window_extremes::find_extremes;
 use super::window_sums::WindowSums;
 use crate::array::canonical::to_canonical_floats;
+use crate::array::nulls::find_validity;
 use crate::error::{Error, Result};
 use crate::kernels::bits::RankedBitmap;
 use crate::kernels::reduce::Reduction;
@@ -61,7 +61,7 @@ impl ListWindows {
     }
 
     fn count(&self, leaves: &ArrayRef) -> Result<ArrayRef> {
-        let counts = self.count_values(find_valid_leaves(leaves).as_ref());
+        let counts = self.count_values(find_validity(leaves).as_ref());
         let counts = counts.into_iter().map(|n| i64::try_from(n).unwrap_or(i64::MAX));
         Ok(Arc::new(Int64Array::try_new(counts.collect(), self.nulls.clone())?))
     }
@@ -83,7 +83,7 @@ impl ListWindows {
     }
 
     fn find_end_leaves(&self, leaves: &ArrayRef, last: bool) -> Vec<Option<usize>> {
-        let Some(nulls) = find_valid_leaves(leaves) else {
+        let Some(nulls) = find_validity(leaves) else {
             let end = |r: &Range<usize>| if last { r.end - 1 } else { r.start };
             return self.ranges.iter().map(|r| (!r.is_empty()).then(|| end(r))).collect();
         };

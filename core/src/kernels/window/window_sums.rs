@@ -11,8 +11,8 @@ use arrow::buffer::NullBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type, Int64Type, UInt64Type};
 
-use super::instants::find_valid_leaves;
 use super::list_windows::ListWindows;
+use crate::array::nulls::find_validity;
 use crate::error::{Error, Result};
 use crate::kernels::native::reinterpret_values;
 use crate::kernels::reduce::exact_sums::{ExactSums, SumTerms};
@@ -26,7 +26,7 @@ pub(super) struct WindowSums<'a> {
 
 impl<'a> WindowSums<'a> {
     pub(super) fn new(windows: &'a ListWindows, leaves: &'a ArrayRef) -> Self {
-        Self { windows, leaves, valid: find_valid_leaves(leaves) }
+        Self { windows, leaves, valid: find_validity(leaves) }
     }
 
     pub(super) fn compute_window_sums(&self, out: &DataType) -> Result<ArrayRef> {

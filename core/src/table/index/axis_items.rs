@@ -9,7 +9,7 @@ use crate::index::{Index, list_true_positions};
 pub(super) struct AddedAxes {
     /// Whether other items separate the arrays, as in `[0, 1], :, [2, 3]`. The common axis of the
     /// arrays is then the first axis of the result, as in NumPy.
-    pub(super) apart: bool,
+    pub(super) are_separated: bool,
     /// Axes of the result that the index adds with [`Index::NewAxis`], ascending.
     pub(super) new_axes: Vec<i64>,
 }
@@ -22,9 +22,9 @@ impl AddedAxes {
         let advanced = |i: &Index| any && (array(i) || matches!(i, Index::At(_)));
         let first = items.iter().position(advanced).unwrap_or(0);
         let last = items.iter().rposition(advanced).map_or(0, |l| l + 1);
-        let apart = any && !items[first..last].iter().all(advanced);
-        let mut axis = i64::from(apart);
-        let mut seen = apart;
+        let are_separated = any && !items[first..last].iter().all(advanced);
+        let mut axis = i64::from(are_separated);
+        let mut seen = are_separated;
         let mut new_axes = Vec::new();
         for item in items {
             match item {
@@ -40,7 +40,7 @@ impl AddedAxes {
                 _ => {}
             }
         }
-        Self { apart, new_axes }
+        Self { are_separated, new_axes }
     }
 }
 

@@ -1,3 +1,5 @@
+//! Indexes tables and arrays, like brackets in NumPy.
+
 mod axis_cursor;
 mod axis_items;
 
@@ -64,21 +66,21 @@ impl RaggedTable {
     pub fn index(&self, index: &[Index]) -> Result<Self> {
         let what = format!("a table with {} axes (the first index is axis 0)", self.ndim());
         let expanded = Index::expand_axes(index, self.ndim(), &what)?;
-        let arrangement = AddedAxes::from_items(&expanded);
+        let added = AddedAxes::from_items(&expanded);
         let items = prepare_items(&expanded)?;
-        let out = if arrangement.apart && !matches!(items.first(), Some(AxisItem::Picks(_))) {
-            self.index_apart(&items)?
+        let out = if added.are_separated && !matches!(items.first(), Some(AxisItem::Picks(_))) {
+            self.index_one_by_one(&items)?
         } else {
             let mut cursor = IndexCursor::new(self);
-            cursor.apply_items(&items, arrangement.apart)?;
+            cursor.apply_items(&items, added.are_separated)?;
             cursor.table
         };
-        arrangement.new_axes.iter().try_fold(out, |t, axis| t.unsqueeze(*axis))
+        added.new_axes.iter().try_fold(out, |t, axis| t.unsqueeze(*axis))
     }
 
     /// Applies an index whose arrays are separated by other items, one index of the arrays at a
     /// time: for `[0, 1], :, [2, 3]`, joins the results of `0, :, 2` and `1, :, 3`.
-    fn index_apart(&self, items: &[AxisItem]) -> Result<Self> {
+    fn index_one_by_one(&self, items: &[AxisItem]) -> Result<Self> {
         let count = items.iter().find_map(AxisItem::count).unwrap_or(0);
         let bare = Self { scalars: Vec::new(), ..self.clone() };
         let one = |j: usize| -> Result<Self> {

@@ -3,13 +3,13 @@
 use super::card_table::HtmlTableWriter;
 use super::length_histograms::write_histogram;
 use super::open_details;
-use crate::cli::output::{choose_plural, format_percent, format_rounded, group_digits};
+use crate::cli::output::{format_count, format_percent, format_rounded, group_digits};
 use crate::cli::report::batches::{BatchExtent, BatchStatistics};
 use crate::cli::report::html::HtmlWriter;
 use crate::cli::report::{Report, ReportContent};
 use crate::table::LengthHistogram;
 
-const LISTED: usize = 200;
+const MAX_LISTED: usize = 200;
 
 fn find_batches(report: &Report) -> Option<&BatchStatistics> {
     match &report.content {
@@ -26,11 +26,9 @@ pub(super) fn write_batch_section(html: &mut HtmlWriter, report: &Report) {
     let Some(batches) = find_batches(report) else { return };
     let total = &batches.total;
     let text = format!(
-        "All {} {} of all epochs were read: {} {} in {} of tensors, {}.",
-        group_digits(total.batches),
-        choose_plural(total.batches, "batch", "batches"),
-        group_digits(total.items),
-        choose_plural(total.items, "item", "items"),
+        "All {} of all epochs were read: {} in {} of tensors, {}.",
+        format_count(total.batches, "batch", "batches"),
+        format_count(total.items, "item", "items"),
         format_rounded(total.bytes.into()),
         match batches.is_packed {
             true => "packed without padding".to_owned(),
@@ -65,14 +63,14 @@ fn count_shares(batches: &BatchStatistics) -> LengthHistogram {
 }
 
 fn write_sizes(html: &mut HtmlWriter, batches: &BatchStatistics) {
-    let summary = match batches.sizes.len() > LISTED {
-        true => format!("The first {LISTED} batches"),
+    let summary = match batches.sizes.len() > MAX_LISTED {
+        true => format!("The first {MAX_LISTED} batches"),
         false => "Each batch".into(),
     };
     open_details(html, &summary);
     let header = ["batch", "items", "size", "padding"];
     let mut table = HtmlTableWriter::open(html, "Padding of each batch", &header, 1);
-    for size in batches.sizes.iter().take(LISTED) {
+    for size in batches.sizes.iter().take(MAX_LISTED) {
         let cells = [
             size.file.clone(),
             group_digits(size.items),

@@ -7,7 +7,7 @@ use crate::cli::output::{choose_plural, group_digits};
 use crate::cli::report::Report;
 use crate::cli::report::html::HtmlWriter;
 
-const LISTED: usize = 200;
+const MAX_LISTED: usize = 200;
 
 fn find_audit(report: &Report) -> Option<&Audit> {
     find_rows(report)?.audit.as_ref()
@@ -25,8 +25,8 @@ pub(super) fn write_finding_section(html: &mut HtmlWriter, report: &Report) {
         choose_plural(errors, "error", "errors"),
         choose_plural(warnings, "warning", "warnings")
     );
-    if audit.findings.len() > LISTED {
-        text.push_str(&format!(" The first {LISTED} are listed."));
+    if audit.findings.len() > MAX_LISTED {
+        text.push_str(&format!(" The first {MAX_LISTED} are listed."));
     }
     html.write_element("p", &[], text);
     if audit.findings.is_empty() {
@@ -34,7 +34,7 @@ pub(super) fn write_finding_section(html: &mut HtmlWriter, report: &Report) {
     }
     let header = ["severity", "kind", "file", "position", "found", "expected", "times"];
     let mut table = HtmlTableWriter::open(html, "Findings, errors first", &header, 6);
-    for finding in audit.findings.iter().take(LISTED) {
+    for finding in audit.findings.iter().take(MAX_LISTED) {
         let severity = match finding.severity {
             Severity::Error => "error",
             Severity::Warning => "warning",

@@ -2,9 +2,7 @@
 
 use super::card_table::HtmlTableWriter;
 use super::find_rows;
-use crate::cli::output::{
-    choose_plural, format_percent, format_rounded, format_size, group_digits,
-};
+use crate::cli::output::{format_count, format_percent, format_rounded, format_size, group_digits};
 use crate::cli::report::html::HtmlWriter;
 use crate::cli::report::{Report, ReportContent};
 use crate::cli::stats::{name_axis, pluralize_noun};
@@ -19,10 +17,8 @@ pub(super) fn write_overview(html: &mut HtmlWriter, report: &Report) {
         html.close("div");
     };
     write_fact("format", report.format.to_owned());
-    let files = choose_plural(report.files, "file", "files");
-    let size =
-        format!("{} in {} {files}", format_size(report.bytes.into()), group_digits(report.files));
-    write_fact("size", size);
+    let files = format_count(report.files, "file", "files");
+    write_fact("size", format!("{} in {files}", format_size(report.bytes.into())));
     for (i, group) in find_rows(report).into_iter().flat_map(|rows| &rows.groups).enumerate() {
         let stats = &group.stats;
         for axis in usize::from(i > 0)..stats.ndim() {

@@ -2,7 +2,7 @@
 
 use super::card_table::HtmlTableWriter;
 use super::{find_rows, open_details};
-use crate::cli::output::{choose_plural, group_digits};
+use crate::cli::output::{format_count, group_digits};
 use crate::cli::report::Report;
 use crate::cli::report::html::HtmlWriter;
 use crate::cli::report::svg::{SvgLane, draw_lanes};
@@ -44,11 +44,9 @@ fn write_timeline(html: &mut HtmlWriter, timeline: &TimelineChart, index: usize)
     html.write_element("h3", &[], &timeline.subject);
     html.close("figcaption");
     let text = format!(
-        "{} {} with {} {} from {} to {}",
-        group_digits(timeline.events),
-        choose_plural(timeline.events, "event", "events"),
-        group_digits(timeline.measurements),
-        choose_plural(timeline.measurements, "measurement", "measurements"),
+        "{} with {} from {} to {}",
+        format_count(timeline.events, "event", "events"),
+        format_count(timeline.measurements, "measurement", "measurements"),
         exact(first),
         exact(last)
     );

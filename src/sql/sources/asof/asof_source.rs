@@ -33,6 +33,7 @@ use crate::sql::base::blocking::run_blocking;
 use crate::sql::sources::features::FeaturesSource;
 use crate::sql::sources::meds::find_further_columns;
 use crate::sql::sources::range_partitions::{limit_rows, write_limit};
+use serrate_core::internal::build_record_batch;
 use serrate_core::internal::meds::{AsOfBatchLimits, NeededColumns, divide_labels};
 
 /// Name of the metric that counts the labels (a subject and a prediction time each) whose subject
@@ -190,12 +191,10 @@ impl AsofRule {
         let batch = self.projector.project_batch(&self.inputs.build_inputs(rows, &labels)?)?;
         // The projector may return other column names and nullability, so the batch gets the plan's
         // schema.
-        let options =
-            arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        Ok(RecordBatch::try_new_with_options(
+        Ok(build_record_batch(
             Arc::clone(&self.schema),
             batch.columns().to_vec(),
-            &options,
+            batch.num_rows(),
         )?)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array};
+use arrow::array::{ArrayRef, RecordBatch, UInt64Array};
 use arrow::compute::take;
 use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use datafusion::common::ScalarValue;
@@ -15,6 +15,7 @@ use crate::array::list_depth;
 use crate::functions::{ListPart, find_list_part};
 use crate::io::meds::AsOf;
 use crate::sql::sources::meds::is_static;
+use serrate_core::internal::build_record_batch;
 use serrate_core::internal::meds::{AsOfRanges, AsOfView, AsOfViewStep};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -154,8 +155,7 @@ impl AsofInputs {
                 })
             })
             .collect::<Result<_>>()?;
-        let options = RecordBatchOptions::new().with_row_count(Some(labels.len()));
-        Ok(RecordBatch::try_new_with_options(self.schema(), columns, &options)?)
+        Ok(build_record_batch(self.schema(), columns, labels.len())?)
     }
 }
 
@@ -187,10 +187,7 @@ fn find_input(
         return Ok(Some((AsofInput::Lists(view, field.data_type().clone()), field)));
     }
     let Some(call) = node.downcast_ref::<ScalarFunctionExpr>() else { return Ok(None) };
-    let (lists, rest) = match call.args() {
-        [lists, rest @ ..] => (lists, rest),
-        [] => return Ok(None),
-    };
+    let [lists, rest @ ..] = call.args() else { return Ok(None) };
     let input: fn(AsOfView) -> AsofInput = match (find_list_part(call.fun()), rest) {
         (ListPart::Length, []) => AsofInput::Lengths,
         (ListPart::Length, [axis]) if find_literal_integer(axis) == Some(Some(1)) => {
@@ -222,10 +219,7 @@ fn match_view(
         return Ok(Some((view, Arc::new(field.clone()))));
     }
     let Some(call) = node.downcast_ref::<ScalarFunctionExpr>() else { return Ok(None) };
-    let (lists, rest) = match call.args() {
-        [lists, rest @ ..] => (lists, rest),
-        [] => return Ok(None),
-    };
+    let [lists, rest @ ..] = call.args() else { return Ok(None) };
     let Some(step) = make_range_step(find_list_part(call.fun()), rest) else { return Ok(None) };
     let Some((view, _)) = match_view(lists, table, labels)? else { return Ok(None) };
     Ok(Some((view.add_step(step), node.return_field(table)?)))

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::new_empty_array;
-use arrow::datatypes::{DataType, Schema, SchemaRef};
+use arrow::datatypes::{DataType, FieldRef, Fields, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
 use datafusion::common::plan_err;
 use datafusion::error::Result;
@@ -72,9 +72,9 @@ fn open_or_create(
     declared: &SchemaRef,
     options: &DokOptions,
 ) -> crate::Result<(SchemaRef, Arc<KeyedVersion>)> {
-    let declared: Vec<_> = declared.fields().iter().cloned().collect();
+    let declared: &[FieldRef] = declared.fields();
     if !access::exists(path) {
-        let contents = create_contents(path, &declared, options)?;
+        let contents = create_contents(path, declared, options)?;
         let schema = contents.schema();
         match keyed::create(path, contents, false) {
             Ok(version) => return Ok((schema, version)),
@@ -84,9 +84,15 @@ fn open_or_create(
         }
     }
     let version = keyed::open(path)?;
-    let own = version.contents.schema();
+    check_options(path, &version.contents, options)?;
+    let schema = rename_columns(path, &version.contents, declared)?;
+    Ok((schema, version))
+}
+
+/// Returns an error if an option contradicts the contents of the file `path`.
+fn check_options(path: &Path, contents: &KeyedContents, options: &DokOptions) -> crate::Result<()> {
     let wrong = |message: String| Error::file(path, message);
-    match (&version.contents, &options.shape, &options.keys) {
+    match (contents, &options.shape, &options.keys) {
         (KeyedContents::Tensor(tensor), Some(shape), _) if tensor.shape() != shape => {
             return Err(wrong(format!(
                 "the file has the shape {:?}, but the option 'shape' is {shape:?}; omit the option",
@@ -105,8 +111,10 @@ fn open_or_create(
         }
         _ => {}
     }
-    let value = own.fields().len().saturating_sub(1);
-    let own_keys: Vec<&str> = own.fields().iter().take(value).map(|f| f.name().as_str()).collect();
+    let schema = contents.schema();
+    let value = schema.fields().len().saturating_sub(1);
+    let own_keys = schema.fields().iter().take(value);
+    let own_keys: Vec<&str> = own_keys.map(|field| field.name().as_str()).collect();
     if let Some(keys) = &options.keys
         && *keys != own_keys
     {
@@ -116,36 +124,50 @@ fn open_or_create(
             keys.join(", ")
         )));
     }
+    Ok(())
+}
+
+/// Returns the schema of the file `path` with the names of the declared columns, if there are any.
+/// Returns an error if their types do not match.
+fn rename_columns(
+    path: &Path,
+    contents: &KeyedContents,
+    declared: &[FieldRef],
+) -> crate::Result<SchemaRef> {
+    let own = contents.schema();
     if declared.is_empty() {
-        return Ok((own, version));
+        return Ok(own);
     }
+    let value = own.fields().len().saturating_sub(1);
     let fits = declared.len() == own.fields().len()
         && declared.iter().zip(own.fields()).enumerate().all(|(at, (given, own))| {
             // An axis is int64 whatever integer type the statement declares for it.
-            let axis = matches!(version.contents, KeyedContents::Tensor(_)) && at < value;
+            let is_axis = matches!(contents, KeyedContents::Tensor(_)) && at < value;
             key_type(given.data_type()) == *own.data_type()
-                || (axis && given.data_type().is_integer())
+                || (is_axis && given.data_type().is_integer())
         });
     if !fits {
-        let shown = |fields: &arrow::datatypes::Fields| {
+        let shown = |fields: &Fields| {
             let each = fields.iter().map(|f| format!("{} {}", f.name(), f.data_type()));
             each.collect::<Vec<_>>().join(", ")
         };
-        return Err(wrong(format!(
-            "the file has the columns ({}), but the statement declares ({}); declare the \
-             types of the file, or declare no columns",
-            shown(own.fields()),
-            shown(&declared.into())
-        )));
+        return Err(Error::file(
+            path,
+            format!(
+                "the file has the columns ({}), but the statement declares ({}); declare the types of the file, or declare no columns",
+                shown(own.fields()),
+                shown(&declared.into())
+            ),
+        ));
     }
-    let named = own.fields().iter().zip(&declared);
+    let named = own.fields().iter().zip(declared);
     let named = named.map(|(own, given)| own.as_ref().clone().with_name(given.name()));
-    Ok((Arc::new(Schema::new(named.collect::<Vec<_>>())), version))
+    Ok(Arc::new(Schema::new(named.collect::<Vec<_>>())))
 }
 
 fn create_contents(
     path: &Path,
-    declared: &[arrow::datatypes::FieldRef],
+    declared: &[FieldRef],
     options: &DokOptions,
 ) -> crate::Result<KeyedContents> {
     let wrong = |message: String| Error::file(path, message);

@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::{filter_record_batch, prep_null_mask_filter};
 use arrow::datatypes::SchemaRef;
 use datafusion::common::Statistics;
@@ -22,7 +22,7 @@ use futures::stream;
 use crate::sql::sources::range_partitions::{read_ranges, write_limit};
 use crate::sql::sources::select_columns;
 use serrate_core::internal::keyed::KeyedVersion;
-use serrate_core::internal::trim_extent;
+use serrate_core::internal::{build_record_batch, trim_extent};
 
 /// A scan of one version of a DOK file. It returns the entries that pass all filters.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ pub(in crate::sql) struct DokSource {
 }
 
 /// Minimum number of entries for which a scan has several partitions.
-const LARGE: usize = 1 << 16;
+const MIN_PARTITIONED_ENTRIES: usize = 1 << 16;
 
 impl DokSource {
     pub(super) fn try_new(
@@ -57,7 +57,7 @@ impl DokSource {
             Some(_) => 0,
             None => version.contents.len(),
         };
-        let count = if rows < LARGE { 1 } else { partitions.max(1) };
+        let count = if rows < MIN_PARTITIONED_ENTRIES { 1 } else { partitions.max(1) };
         let step = rows.div_ceil(count).max(1);
         let partitions = (0..count).map(|p| (p * step).min(rows)..((p + 1) * step).min(rows));
         let partitions = partitions.collect();
@@ -79,8 +79,7 @@ impl DokSource {
             batch = filter_record_batch(&batch, &mask)?;
         }
         let columns = self.projection.iter().map(|c| Arc::clone(batch.column(*c))).collect();
-        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.projected), columns, &options)?)
+        Ok(build_record_batch(Arc::clone(&self.projected), columns, batch.num_rows())?)
     }
 }
 

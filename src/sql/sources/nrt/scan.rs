@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::error::DataFusionError;
@@ -13,6 +13,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
+use serrate_core::internal::build_record_batch;
 
 use super::conditions::{
     RowFilter, ScanConditions, evaluate_all, list_condition_columns, narrow_rows,
@@ -334,8 +335,7 @@ pub(super) fn is_file_wanted(
         .collect::<Result<Vec<_>>>()?
         .into_iter()
         .unzip();
-    let options = RecordBatchOptions::new().with_row_count(Some(1));
     let schema = Arc::new(Schema::new(fields));
-    let batch = RecordBatch::try_new_with_options(schema, values, &options)?;
+    let batch = build_record_batch(schema, values, 1)?;
     Ok(evaluate_all(&now.file, &batch)?.iter().next().flatten().unwrap_or(false))
 }

@@ -4,14 +4,13 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{
-    ArrayData, ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, make_array, new_null_array,
-};
+use arrow::array::{ArrayData, ArrayRef, Int64Array, RecordBatch, make_array, new_null_array};
 use arrow::buffer::MutableBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::error::DataFusionError;
+use serrate_core::internal::build_record_batch;
 
 use super::common_schema::cast_leaves;
 use super::input::NrtInput;
@@ -138,8 +137,7 @@ impl ScanColumns {
                 }
             })
             .collect::<Result<Vec<_>>>()?;
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?)
+        Ok(build_record_batch(Arc::clone(&self.schema), columns, rows)?)
     }
 
     fn build_table(&self, file: &NrtFile, runs: &[Range<usize>]) -> Result<RaggedTable> {

@@ -31,7 +31,7 @@ use crate::sql::statement::errors::other_statements::refuse_statement;
 use crate::sql::statement::errors::rejected_forms::find_rejected_form;
 use crate::sql::statement::errors::star_clauses::{check_star, find_star_form};
 use crate::sql::statement::errors::table_clauses::{check_alias, check_factor, check_joins};
-use crate::sql::statement::errors::wording::refuse_clause;
+use crate::sql::statement::errors::wording::{refuse_clause, refuse_syntax};
 use crate::sql::statement::folding::is_same_name;
 
 pub(in crate::sql) fn check_statement_clauses(
@@ -600,10 +600,7 @@ pub(in crate::sql) fn find_other_forms(
     };
     let (at, (name, instead)) = (0..written.len()).find_map(|at| Some((at, find(at)?)))?;
     let place = tokens.get(at)?.span.start;
-    Some(refuse_clause(format!(
-        "{name} at line {}, column {} is not supported: {instead}",
-        place.line, place.column
-    )))
+    Some(refuse_syntax(name, place, instead))
 }
 
 pub(in crate::sql) fn reads_table(part: &impl Visit, name: &Ident) -> bool {

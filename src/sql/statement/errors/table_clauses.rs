@@ -13,7 +13,7 @@ use datafusion::logical_expr::sqlparser::tokenizer::Token;
 use crate::sql::base::tokens::{is_word, read_tokens};
 use crate::sql::statement::columns::position_columns::is_marked;
 use crate::sql::statement::errors::misplaced_windows::check_join;
-use crate::sql::statement::errors::wording::refuse_clause;
+use crate::sql::statement::errors::wording::{refuse_clause, refuse_syntax};
 
 /// Returns an error for a join that the planner would plan as another join.
 pub(super) fn check_joins(from: &TableWithJoins) -> Result<()> {
@@ -225,8 +225,5 @@ pub(in crate::sql) fn find_pivot(text: &str, dialect: &dyn Dialect) -> Option<Da
         (begins && has_table).then_some((word.span.start, name, instead))
     });
     let (place, name, instead) = found?;
-    Some(refuse_clause(format!(
-        "{name} at line {}, column {} is not supported: {instead}",
-        place.line, place.column
-    )))
+    Some(refuse_syntax(name, place, instead))
 }

@@ -14,12 +14,14 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::AnalyzerRule;
 #[cfg(feature = "cli")]
 use datafusion::sql::sqlparser::parser::ParserError;
+use datafusion::sql::sqlparser::tokenizer::Location;
 
 use crate::sql::statement::functions::calls::explain_elements;
 
-/// Start of DataFusion's internal errors. [`BLAME`] is the request for a bug report at their end.
-const INTERNAL: &str = "Internal error: ";
-const BLAME: &str = "This issue was likely caused by a bug in DataFusion's code. Please help us to resolve this by filing a bug report in our issue tracker: https://github.com/apache/datafusion/issues";
+/// Start of DataFusion's internal errors. [`REPORT_REQUEST`] is the request for a bug report at
+/// their end.
+const INTERNAL_PREFIX: &str = "Internal error: ";
+const REPORT_REQUEST: &str = "This issue was likely caused by a bug in DataFusion's code. Please help us to resolve this by filing a bug report in our issue tracker: https://github.com/apache/datafusion/issues";
 
 /// Start of DataFusion's error about arguments of `coalesce` without a common type. The rest of the
 /// message mentions structs, whatever the arguments are.
@@ -28,6 +30,15 @@ const NO_COMMON_TYPE: &str = "Fail to find the coerced type, errors: ";
 /// Whether a message of DataFusion has the name of a list type.
 pub(super) fn names_list_type(message: &str) -> bool {
     ["List(", "LargeList(", "FixedSizeList("].iter().any(|list| message.contains(list))
+}
+
+/// Returns the error that the syntax `name` at `place` is not supported. `instead` says what to
+/// write.
+pub(super) fn refuse_syntax(name: &str, place: Location, instead: &str) -> DataFusionError {
+    refuse_clause(format!(
+        "{name} at line {}, column {} is not supported: {instead}",
+        place.line, place.column
+    ))
 }
 
 pub(super) fn refuse_clause(message: impl Display) -> DataFusionError {
@@ -42,7 +53,7 @@ pub(super) fn refuse_clause(message: impl Display) -> DataFusionError {
 pub(crate) fn convert_internal_error(e: DataFusionError) -> DataFusionError {
     use DataFusionError as E;
     match e {
-        E::Internal(message) => E::Plan(strip_blame(&message)),
+        E::Internal(message) => E::Plan(strip_report_request(&message)),
         // For lists, the hints have more advice.
         E::Plan(message) | E::Execution(message)
             if message.contains(NO_COMMON_TYPE) && !names_list_type(&message) =>
@@ -51,12 +62,12 @@ pub(crate) fn convert_internal_error(e: DataFusionError) -> DataFusionError {
                 "the arguments of a function such as coalesce have no common type; cast them to one type, as in coalesce(day, CAST(text AS DATE)) or coalesce(CAST(day AS VARCHAR), text)".into(),
             )
         }
-        E::Plan(message) if message.contains(INTERNAL) => E::Plan(strip_blame(&message)),
+        E::Plan(message) if message.contains(INTERNAL_PREFIX) => E::Plan(strip_report_request(&message)),
         E::Plan(message) if message.starts_with("Failed to parse placeholder id") => E::Plan(
             "a parameter of the prepared statement has a name, as $name has, but EXECUTE gives arguments by position; write ? or $1, $2, .. in PREPARE".into(),
         ),
         E::Plan(message) => E::Plan(explain_types(&message).unwrap_or(message)),
-        E::Execution(message) if message.contains(INTERNAL) => E::Execution(strip_blame(&message)),
+        E::Execution(message) if message.contains(INTERNAL_PREFIX) => E::Execution(strip_report_request(&message)),
         E::Configuration(message) => {
             E::Configuration(explain_namespace(&message).unwrap_or(message))
         }
@@ -176,8 +187,8 @@ fn explain_namespace(message: &str) -> Option<String> {
     })
 }
 
-fn strip_blame(message: &str) -> String {
-    let text = message.replace(INTERNAL, "").replace(BLAME, "");
+fn strip_report_request(message: &str) -> String {
+    let text = message.replace(INTERNAL_PREFIX, "").replace(REPORT_REQUEST, "");
     let lines = text.lines().map(|line| line.trim_start_matches(". ").trim_end());
     let kept_lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
     kept_lines.join("\n")
@@ -461,8 +472,9 @@ mod tests {
     fn words_around_internal_errors_go() {
         let e = convert_internal_error(DataFusionError::Internal("Failed to coerce types".into()));
         assert_eq!(e.to_string(), "Error during planning: Failed to coerce types");
-        let within =
-            format!("Internal error: f fails.\n{BLAME}. No function matches\n\tCandidates:");
+        let within = format!(
+            "Internal error: f fails.\n{REPORT_REQUEST}. No function matches\n\tCandidates:"
+        );
         let e = convert_internal_error(DataFusionError::Plan(within));
         let said = "Error during planning: f fails.\nNo function matches\n\tCandidates:";
         assert_eq!(e.to_string(), said);

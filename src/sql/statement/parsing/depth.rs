@@ -18,17 +18,17 @@ const OPERATORS: usize = 2_500;
 ///
 /// The optimizer copies and compares expressions recursively on its caller's stack. In a debug
 /// build, 300 levels fill the default thread stack of 2 MiB.
-const NESTED: usize = 128;
+const MAX_NESTED: usize = 128;
 
 /// Maximum number of consecutive AND, OR and `||`. Before planning, they are converted to a
 /// balanced tree, so the depth of the tree is small.
 const BALANCED: usize = 50_000;
 
 /// Maximum number of consecutive UNION, JOIN and `|>`.
-const RELATIONS: usize = 1_000;
+const MAX_RELATIONS: usize = 1_000;
 
 /// Maximum number of consecutive comparisons, as in `a = b = c`, whose planning time is quadratic.
-const COMPARISONS: usize = 200;
+const MAX_COMPARISONS: usize = 200;
 
 /// Returns an error for a text that is too deep for planners, or that nests more parentheses and
 /// CASE than the parser accepts (`datafusion.sql_parser.recursion_limit`). The parser parses each
@@ -38,7 +38,7 @@ pub(in crate::sql) fn check_depth(
     dialect: &dyn Dialect,
     most_nested: usize,
 ) -> Result<()> {
-    if text.len() < DEEP {
+    if text.len() < MIN_CHECKED_BYTES {
         return Ok(());
     }
     // This check accepts an invalid text. The parser reports the error later.
@@ -334,7 +334,7 @@ const SEQUENCE_LIMITS: [SequenceLimit; 5] = [
     },
     SequenceLimit {
         length: |level| level.tight.saturating_add(level.loose),
-        most: NESTED,
+        most: MAX_NESTED,
         what: "casts, subscripts and predicates in a row",
         instead: "compute parts of the expression in WITH, or separate them with AND",
     },
@@ -346,22 +346,23 @@ const SEQUENCE_LIMITS: [SequenceLimit; 5] = [
     },
     SequenceLimit {
         length: |level| level.relations,
-        most: RELATIONS,
+        most: MAX_RELATIONS,
         what: "joins, unions or |> in a row",
         instead: "store intermediate results with CREATE TABLE .. AS SELECT",
     },
     SequenceLimit {
         length: |level| level.comparisons,
-        most: COMPARISONS,
+        most: MAX_COMPARISONS,
         what: "comparisons in a row",
         instead: "separate them with AND, or use x IN (..)",
     },
 ];
 
 /// Length in bytes below which no text is too deep: each level takes two characters or more.
-const DEEP: usize = 256;
+const MIN_CHECKED_BYTES: usize = 256;
 
-const SHORT: usize = 64;
+/// Minimum number of operators in a sequence that is balanced.
+const MIN_BALANCED: usize = 64;
 
 /// Converts a long sequence of operands with AND, OR or `||` between them to a balanced tree.
 ///
@@ -383,7 +384,7 @@ pub(in crate::sql) fn balance_chains(expr: &mut Expr) {
         length += 1;
         next = left;
     }
-    if length < SHORT {
+    if length < MIN_BALANCED {
         return;
     }
     let hole = || Expr::value(Value::Null);

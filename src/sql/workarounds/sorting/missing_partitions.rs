@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::TreeNode;
 use datafusion::error::Result;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::ensure_requirements::EnsureRequirements;
@@ -30,15 +30,14 @@ pub(in crate::sql) fn add_missing_partitions(
 }
 
 fn lacks_partitions(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
-    let mut lacks = false;
-    plan.apply(|node| {
+    plan.exists(|node| {
         let required = node.input_distribution_requirements();
         let options = ChildSatisfactionOptions::new().with_allow_subset(true);
         for (at, child) in node.children().into_iter().enumerate() {
-            let found = required.child_satisfaction(at, child.as_ref(), options)?;
-            lacks = lacks || !found.is_satisfied();
+            if !required.child_satisfaction(at, child.as_ref(), options)?.is_satisfied() {
+                return Ok(true);
+            }
         }
-        Ok(if lacks { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    Ok(lacks)
+        Ok(false)
+    })
 }

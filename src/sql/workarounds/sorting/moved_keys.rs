@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use datafusion::common::Constraint;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::projection::ProjectionExec;
@@ -43,14 +43,9 @@ pub(in crate::sql) fn hide_moved_keys(
 }
 
 pub(in crate::sql::workarounds) fn has_order(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
-    let mut found = false;
-    plan.apply(|node| {
-        found = node.is::<SortExec>()
-            || node.is::<WindowAggExec>()
-            || node.is::<BoundedWindowAggExec>();
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    Ok(found)
+    plan.exists(|node| {
+        Ok(node.is::<SortExec>() || node.is::<WindowAggExec>() || node.is::<BoundedWindowAggExec>())
+    })
 }
 
 /// Whether a projection changes the index of a unique column of its input.

@@ -50,14 +50,16 @@ pub(in crate::sql) fn hide_limits(
     let opaque = plan.transform_up(|node| {
         if node.is::<GlobalLimitExec>() || node.is::<LocalLimitExec>() {
             let limit = hide_sorts(node)?.data;
-            return Ok(Transformed::yes(Arc::new(OpaqueLimitExec::new(limit, true, true)) as _));
+            return Ok(Transformed::yes(
+                Arc::new(OpaqueLimitExec::new(limit, HiddenNode::Limit)) as _
+            ));
         }
         if node.is::<SharedExec>() || (is_window(&node) && !has_window_keys(&node)) {
             return hide_sorts(node);
         }
         Ok(match split_sort(&node)? {
             Some(limit) => {
-                Transformed::yes(Arc::new(OpaqueLimitExec::new(limit, false, true)) as _)
+                Transformed::yes(Arc::new(OpaqueLimitExec::new(limit, HiddenNode::SplitSort)) as _)
             }
             None => Transformed::no(node),
         })
@@ -95,7 +97,7 @@ fn hide_sorts(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Execut
     };
     let hidden = Arc::clone(input).transform_down(|below| {
         if below.downcast_ref::<SortExec>().is_some_and(is_lost) {
-            let sort = OpaqueLimitExec::new(below, true, false);
+            let sort = OpaqueLimitExec::new(below, HiddenNode::Sort);
             let sort = Arc::new(sort) as Arc<dyn ExecutionPlan>;
             return Ok(Transformed::new(sort, true, TreeNodeRecursion::Jump));
         }
@@ -171,34 +173,41 @@ fn find_repeated_sort(node: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn Execution
     same.then(|| Arc::clone(sort.input()))
 }
 
+/// The node that an [`OpaqueLimitExec`] hides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HiddenNode {
+    Limit,
+    /// A sort of [`hide_sorts`].
+    Sort,
+    /// The limit above a sort that [`split_sort`] has split.
+    SplitSort,
+}
+
 /// Hides a limit, or a sort of [`hide_sorts`], from the wrapped rule: reports no fetch. Present
 /// only while [`hide_limits`] runs.
 #[derive(Debug)]
 struct OpaqueLimitExec {
     limit: Arc<dyn ExecutionPlan>,
-    /// Whether this node reports the order of its input. False above a sort that [`split_sort`] has
-    /// split: if a parent required the reported order, the rule would give the fetch of this parent
-    /// to the sorts below this node.
-    ordered: bool,
-    /// Whether this node requires its input in the order that the input had before.
-    sorted: bool,
+    hidden: HiddenNode,
     properties: Arc<PlanProperties>,
 }
 
 impl OpaqueLimitExec {
-    fn new(limit: Arc<dyn ExecutionPlan>, ordered: bool, sorted: bool) -> Self {
-        let properties = match ordered {
-            true => Arc::clone(limit.properties()),
-            false => {
+    fn new(limit: Arc<dyn ExecutionPlan>, hidden: HiddenNode) -> Self {
+        let properties = match hidden {
+            HiddenNode::Limit | HiddenNode::Sort => Arc::clone(limit.properties()),
+            // Reports no order: if a parent required the order, the rule would give the fetch of
+            // this parent to the sorts below this node.
+            HiddenNode::SplitSort => {
                 let unknown = EquivalenceProperties::new(limit.schema());
                 Arc::new(limit.properties().as_ref().clone().with_eq_properties(unknown))
             }
         };
-        Self { limit, ordered, sorted, properties }
+        Self { limit, hidden, properties }
     }
 
     fn hide_other(&self, limit: Arc<dyn ExecutionPlan>) -> Self {
-        Self::new(limit, self.ordered, self.sorted)
+        Self::new(limit, self.hidden)
     }
 }
 
@@ -217,9 +226,11 @@ impl ExecutionPlan for OpaqueLimitExec {
         self.limit.input_distribution_requirements()
     }
 
+    /// Requires the inputs of a limit in the order that they had before.
     fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
+        let requires_order = self.hidden != HiddenNode::Sort;
         let inputs = self.limit.children().into_iter();
-        let orders = inputs.map(|input| input.output_ordering().filter(|_| self.sorted));
+        let orders = inputs.map(|input| input.output_ordering().filter(|_| requires_order));
         orders.map(|order| order.cloned().map(OrderingRequirements::from)).collect()
     }
 

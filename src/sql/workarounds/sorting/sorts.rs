@@ -21,6 +21,7 @@ use datafusion::physical_plan::{
     PlanProperties,
 };
 
+use crate::functions::find_element_field;
 use crate::sql::base::plan_nodes::replace_inputs;
 use crate::sql::exec::{one_input, pass_filters, same_rows, same_statistics};
 
@@ -263,11 +264,9 @@ fn find_nullable_inputs(join: &JoinType) -> &'static [usize] {
 /// Whether DataFusion can compare scalars of a type. It compares neither structs nor lists whose
 /// elements are lists or structs.
 pub(in crate::sql::workarounds) fn has_comparison(t: &DataType) -> bool {
-    match t {
-        DataType::List(of) | DataType::LargeList(of) | DataType::FixedSizeList(of, _) => {
-            !of.data_type().is_nested()
-        }
-        t => !t.is_nested(),
+    match find_element_field(t) {
+        Some(element) => !element.data_type().is_nested(),
+        None => !t.is_nested(),
     }
 }
 

@@ -702,26 +702,20 @@ fn list_optional_sides(
 }
 
 fn names_outer<'a>(plans: impl Iterator<Item = &'a LogicalPlan>) -> Result<bool> {
-    let mut found = false;
     for plan in plans {
-        plan.apply(|node| {
-            found = found || node.contains_outer_reference();
-            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-        })?;
+        if plan.exists(|node| Ok(node.contains_outer_reference()))? {
+            return Ok(true);
+        }
     }
-    Ok(found)
+    Ok(false)
 }
 
 /// Whether `plan` has an aggregate without GROUP BY above a condition on outer columns.
 fn holds_lone_aggregate(plan: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    plan.apply(|node| {
-        if let LogicalPlan::Aggregate(aggregate) = node
-            && aggregate.group_expr.is_empty()
-        {
-            found = found || names_outer(std::iter::once(aggregate.input.as_ref()))?;
+    plan.exists(|node| match node {
+        LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty() => {
+            names_outer(std::iter::once(aggregate.input.as_ref()))
         }
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    Ok(found)
+        _ => Ok(false),
+    })
 }

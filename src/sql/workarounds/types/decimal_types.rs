@@ -6,6 +6,8 @@ use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Expr;
 
+use crate::functions::{find_element_field, replace_element_type};
+
 /// Returns doubles in place of `types` if they mix decimals with floats, or float16 with an integer
 /// type whose values float16 cannot all represent: `[DECIMAL, FLOAT]` becomes `[DOUBLE, DOUBLE]`.
 /// Does the same for the elements of lists and the fields of structs. Returns `None` if no type
@@ -19,18 +21,6 @@ pub(super) fn convert_types_to_doubles(types: &[DataType]) -> Option<Vec<DataTyp
 /// integers.
 pub(super) fn convert_compared_to_doubles(types: &[DataType]) -> Option<Vec<DataType>> {
     convert_if(types, compare_as_doubles)
-}
-
-/// Returns the list type `list` with elements of the type `to`, or `None` if `list` is not a list
-/// type.
-pub(super) fn replace_elements(list: &DataType, to: DataType) -> Option<DataType> {
-    let field = find_element_field(list)?.as_ref().clone().with_data_type(to);
-    let field = Arc::new(field);
-    Some(match list {
-        DataType::LargeList(_) => DataType::LargeList(field),
-        DataType::FixedSizeList(_, size) => DataType::FixedSizeList(field, *size),
-        _ => DataType::List(field),
-    })
 }
 
 /// Whether the float type `float` cannot represent some values of `t`, an integer type.
@@ -71,7 +61,7 @@ fn convert_if(types: &[DataType], is_mixed: fn(&[&DataType]) -> bool) -> Option<
     {
         let of_elements: Vec<DataType> = elements.iter().map(|f| f.data_type().clone()).collect();
         let doubles = convert_if(&of_elements, is_mixed)?;
-        let lists = known.iter().zip(doubles).map(|(list, to)| replace_elements(list, to));
+        let lists = known.iter().zip(doubles).map(|(list, to)| replace_element_type(list, to));
         lists.collect::<Option<_>>()?
     } else {
         convert_structs_if(&known, is_mixed)?
@@ -79,15 +69,6 @@ fn convert_if(types: &[DataType], is_mixed: fn(&[&DataType]) -> bool) -> Option<
     let mut replaced = replaced.into_iter();
     let all = types.iter().map(|t| if t.is_null() { Some(t.clone()) } else { replaced.next() });
     all.collect()
-}
-
-pub(super) fn find_element_field(list: &DataType) -> Option<&FieldRef> {
-    match list {
-        DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
-            Some(field)
-        }
-        _ => None,
-    }
 }
 
 /// Does the same as [`convert_if`] for each field of struct types. Returns `None` if no field

@@ -15,14 +15,13 @@ use datafusion::logical_expr::{
 
 use super::decimal_literals::cast_digits;
 use super::decimal_types::{
-    convert_compared_to_doubles, convert_types_to_doubles, find_element_field, replace_elements,
-    rounds_integers, to_written_decimal,
+    convert_compared_to_doubles, convert_types_to_doubles, rounds_integers, to_written_decimal,
 };
 use super::decimal_values::rewrite_values;
 use crate::array::leaf_type;
 use crate::functions::{
-    StockFact, check_precision, checks_precision, find_long_number, has_fact,
-    make_decimal_of_digits,
+    StockFact, check_precision, checks_precision, find_element_field, find_long_number, has_fact,
+    make_decimal_of_digits, replace_element_type,
 };
 use crate::sql::base::compared_operands::{
     list_case_operands, list_compared_operands, searches_list,
@@ -74,19 +73,19 @@ pub(in crate::sql) fn stabilize_decimals(plan: LogicalPlan) -> Result<LogicalPla
             }
             plan => plan,
         };
-        let (plan, keys_changed) = match plan {
-            LogicalPlan::Join(join) => join_as_doubles(join)?,
-            plan => (plan, false),
+        let with_keys = match plan {
+            LogicalPlan::Join(join) => join_as_doubles(join),
+            plan => Transformed::no(plan),
         };
-        if !has_part(&plan, may_change) {
-            return Ok(Transformed::new_transformed(plan, keys_changed));
+        if !has_part(&with_keys.data, may_change) {
+            return Ok(with_keys);
         }
-        let schema = find_columns_below(&plan)?;
-        let changed = map_named(plan, |expr| rewrite_all(expr, &schema))?;
+        let schema = find_columns_below(&with_keys.data)?;
+        let changed = map_named(with_keys.data, |expr| rewrite_all(expr, &schema))?;
         // Nodes copy the types of their inputs, so the schemas above a changed node are computed
         // again.
         let mut changed = changed.map_data(LogicalPlan::recompute_schema)?;
-        changed.transformed |= keys_changed;
+        changed.transformed |= with_keys.transformed;
         Ok(changed)
     })?;
     match plan.transformed {
@@ -162,11 +161,10 @@ fn check_results(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             Ok(Transformed::new(expr, false, recursion))
         },
         |expr| {
-            let (expr, changed) = match checks_precision(&expr) {
-                true => (expr, false),
+            Ok(match checks_precision(&expr) {
+                true => Transformed::no(expr),
                 false => check_precision(expr, schema),
-            };
-            Ok(Transformed::new_transformed(expr, changed))
+            })
         },
     )
 }
@@ -316,7 +314,7 @@ fn search_as_doubles(args: &mut [Expr], schema: &DFSchema) -> bool {
     }
     let doubles = convert_compared_to_doubles(&[of_element, of_wanted]);
     let Some([to_element, to_wanted]) = doubles.as_deref() else { return false };
-    let Some(to_list) = replace_elements(&of_list, to_element.clone()) else { return false };
+    let Some(to_list) = replace_element_type(&of_list, to_element.clone()) else { return false };
     cast_all([(list, to_list), (wanted, to_wanted.clone())].into_iter(), schema)
 }
 
@@ -363,15 +361,14 @@ fn combine_as_doubles(function: &str, args: &mut [Expr], schema: &DFSchema) -> b
         std::iter::once(Some(element.data_type().clone())).chain(of_values).collect();
     let doubles = types.and_then(|types| convert_types_to_doubles(&types));
     let Some([to_element, to_values @ ..]) = doubles.as_deref() else { return false };
-    let Some(to_list) = replace_elements(&of_list, to_element.clone()) else { return false };
+    let Some(to_list) = replace_element_type(&of_list, to_element.clone()) else { return false };
     cast_all(std::iter::once((&mut args[*at], to_list)), schema);
     cast_all(args[values.clone()].iter_mut().zip(to_values.iter().cloned()), schema)
 }
 
 /// Casts two equated join keys to doubles if one is a decimal and the other a float, or one is an
 /// integer and the other a float that rounds integers. Does the same for keys that are lists.
-/// Returns the join, and whether a key was cast.
-fn join_as_doubles(mut join: Join) -> Result<(LogicalPlan, bool)> {
+fn join_as_doubles(mut join: Join) -> Transformed<LogicalPlan> {
     let mut changed = false;
     for (left, right) in &mut join.on {
         let types = (left.get_type(join.left.schema()), right.get_type(join.right.schema()));
@@ -382,7 +379,7 @@ fn join_as_doubles(mut join: Join) -> Result<(LogicalPlan, bool)> {
         cast_all(std::iter::once((right, to_right.clone())), join.right.schema());
         changed = true;
     }
-    Ok((LogicalPlan::Join(join), changed))
+    Transformed::new_transformed(LogicalPlan::Join(join), changed)
 }
 
 /// Whether the float type `float` may not represent the value of the expression `e`, whose type is

@@ -4,8 +4,8 @@ use datafusion::common::{DFSchema, ScalarValue, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan};
 
-use super::decimal_types::{find_element_field, replace_elements};
 use super::narrow_floats::{is_beyond, round_to_narrow};
+use crate::functions::{find_element_field, replace_element_type};
 use crate::sql::base::compared_operands::{list_compared_operands, searches_list};
 use crate::sql::base::expression_parts::rewrite_parts;
 
@@ -117,7 +117,7 @@ fn convert_search(args: &mut [Expr], schema: &DFSchema) -> Result<bool> {
         (false, [double]) => double.clone(),
         _ => return Ok(false),
     };
-    let to = replace_elements(&other_type, DataType::Float64).unwrap_or(DataType::Float64);
+    let to = replace_element_type(&other_type, DataType::Float64).unwrap_or(DataType::Float64);
     *other = cast_to(other, to);
     *texts = Expr::Literal(changed, None);
     Ok(true)

@@ -164,9 +164,7 @@ impl LevelWindow {
             most[i] = !self.begun[i] & !self.slots[i];
         }
         if shape.max_rep > 0 && self.has_entry(&most) {
-            return Err(DecodeFault::new(
-                "the repetition level of an entry continues a list, but the definition level of the entry is too low for an element of this list, so the file is damaged; create it again",
-            ));
+            return Err(make_low_definition_error());
         }
         Ok(())
     }
@@ -215,4 +213,11 @@ impl LevelWindow {
             shape.max_def
         ))
     }
+}
+
+#[cold]
+pub(super) fn make_low_definition_error() -> DecodeFault {
+    DecodeFault::new(
+        "the repetition level of an entry continues a list, but the definition level of the entry is too low for an element of this list, so the file is damaged; create it again",
+    )
 }

@@ -9,7 +9,7 @@ use arrow::datatypes::{DataType, FieldRef};
 use super::bitmap::{BitmapBuilder, count_ones, extract_bits, find_lowest_bit, make_low_mask};
 use super::column_shape::{ColumnShape, ListLevel};
 use super::hybrid::DecodeFault;
-use super::level_window::LevelWindow;
+use super::level_window::{LevelWindow, make_low_definition_error};
 use crate::array::list_kind;
 use crate::error::{Error, Result};
 
@@ -138,12 +138,10 @@ impl ListsBuilder {
                 level.present.append_bits(1, 1);
             }
             self.filled = outer + 1;
-            return if level.starts.push(slots) { Ok(()) } else { Err(list_limit_error()) };
+            return if level.starts.push(slots) { Ok(()) } else { Err(make_list_limit_error()) };
         }
         if outer > 0 && def < self.levels[outer - 1].level.filled {
-            return Err(DecodeFault::new(
-                "the repetition level of an entry continues a list, but the definition level of the entry is too low for an element of this list, so the file is damaged; create it again",
-            ));
+            return Err(make_low_definition_error());
         }
         for l in outer..self.levels.len() {
             let below = match self.levels.get(l + 1) {
@@ -152,7 +150,7 @@ impl ListsBuilder {
             };
             let level = &mut self.levels[l];
             if !level.starts.push(below) {
-                return Err(list_limit_error());
+                return Err(make_list_limit_error());
             }
             if level.level.nullable {
                 level.present.append_bits(u64::from(def >= level.level.present), 1);
@@ -202,7 +200,7 @@ fn make_missing_element_error() -> DecodeFault {
 }
 
 #[cold]
-fn list_limit_error() -> DecodeFault {
+fn make_list_limit_error() -> DecodeFault {
     DecodeFault::new(
         "the lists have more than 2^31 - 1 elements, the maximum; read fewer rows at a time",
     )

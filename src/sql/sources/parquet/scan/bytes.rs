@@ -18,10 +18,11 @@ impl FetchedBytes {
     }
 
     /// Returns the `ranges` that are not in memory, sorted. Merges two ranges if the gap between
-    /// them is at most [`GAP`], because reading the gap takes less time than a further request.
+    /// them is at most [`MAX_GAP_BYTES`], because reading the gap takes less time than a further
+    /// request.
     pub(super) fn find_missing(&self, mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
         ranges.retain(|range| range.start < range.end && self.find_bytes(range).is_none());
-        coalesce_ranges(ranges, GAP)
+        coalesce_ranges(ranges, MAX_GAP_BYTES)
     }
 
     pub(super) fn add(&mut self, more: impl IntoIterator<Item = (u64, Bytes)>) {
@@ -44,7 +45,7 @@ impl FetchedBytes {
 }
 
 /// Maximum gap in bytes between two ranges that are merged into one request.
-const GAP: u64 = 64 << 10;
+const MAX_GAP_BYTES: u64 = 64 << 10;
 
 impl Length for FetchedBytes {
     fn len(&self) -> u64 {

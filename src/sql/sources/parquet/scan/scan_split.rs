@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::physical_plan::{FileSource, ParquetSource};
@@ -14,6 +14,7 @@ use datafusion::physical_expr::projection::{ProjectionExpr, ProjectionExprs};
 use datafusion::physical_expr::utils::{collect_columns, split_conjunction};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr, conjunction};
 use parquet::arrow::RowNumber;
+use serrate_core::internal::build_record_batch;
 
 use crate::io::parquet::lists::DecodedParts;
 use crate::sql::base::measured_lists::find_measured_list;
@@ -147,8 +148,7 @@ impl SplitScan {
         let declared = self.columns.iter().take(lists.len()).map(|c| Arc::clone(&c.declared));
         let schema = Schema::new(fields.chain(declared).collect::<Vec<_>>());
         let columns = given.columns().iter().chain(lists).cloned().collect();
-        let options = RecordBatchOptions::new().with_row_count(Some(given.num_rows()));
-        Ok(RecordBatch::try_new_with_options(Arc::new(schema), columns, &options)?)
+        Ok(build_record_batch(Arc::new(schema), columns, given.num_rows())?)
     }
 
     /// Computes the output columns from a batch of DataFusion's scan with all decoded lists
@@ -160,8 +160,7 @@ impl SplitScan {
             OutputColumn::Of(e) => e.evaluate(batch)?.into_array(rows),
         });
         let columns = columns.collect::<Result<Vec<_>>>()?;
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?)
+        Ok(build_record_batch(Arc::clone(&self.schema), columns, rows)?)
     }
 }
 

@@ -93,21 +93,12 @@ fn has_query_as_operand(condition: &Expr) -> Result<bool> {
 /// EXISTS that cannot become a semi join, or a scalar subquery for which [`needs_join`] is true.
 /// `schema` has the columns of the rows for which the condition is evaluated.
 fn needs_values(condition: &Expr, schema: &DFSchema) -> Result<bool> {
-    let mut found = false;
-    condition.apply(|e| {
-        if let Some(query) = find_query(e).filter(|query| is_correlated(query)) {
-            found = found
-                || match e {
-                    Expr::ScalarSubquery(_) => needs_join(query, schema)?,
-                    _ => {
-                        !is_semi_join(&query.subquery, matches!(e, Expr::Exists(_)))?
-                            || hides_outer(e, &query.subquery)?
-                    }
-                };
-        }
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    Ok(found)
+    condition.exists(|e| match find_query(e).filter(|query| is_correlated(query)) {
+        None => Ok(false),
+        Some(query) if matches!(e, Expr::ScalarSubquery(_)) => needs_join(query, schema),
+        Some(query) => Ok(!is_semi_join(&query.subquery, matches!(e, Expr::Exists(_)))?
+            || hides_outer(e, &query.subquery)?),
+    })
 }
 
 /// Rewrites a projection so that DataFusion can plan the subqueries in its expressions.

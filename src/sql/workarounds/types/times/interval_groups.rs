@@ -50,11 +50,11 @@ pub(super) fn refuse_groups(plan: &LogicalPlan, schema: &DFSchema) -> Result<()>
 }
 
 /// Replaces intervals among the keys of DISTINCT ON by their lengths. The selected columns keep
-/// their values. Returns the plan, and whether a key was replaced.
-pub(super) fn measure_distinct_keys(plan: LogicalPlan) -> (LogicalPlan, bool) {
+/// their values.
+pub(super) fn measure_distinct_keys(plan: LogicalPlan) -> Transformed<LogicalPlan> {
     let mut on = match plan {
         LogicalPlan::Distinct(Distinct::On(on)) => on,
-        plan => return (plan, false),
+        plan => return Transformed::no(plan),
     };
     let mut changed = false;
     let schema = Arc::clone(on.input.schema());
@@ -64,7 +64,7 @@ pub(super) fn measure_distinct_keys(plan: LogicalPlan) -> (LogicalPlan, bool) {
             (*e, changed) = (length, true);
         }
     }
-    (LogicalPlan::Distinct(Distinct::On(on)), changed)
+    Transformed::new_transformed(LogicalPlan::Distinct(Distinct::On(on)), changed)
 }
 
 /// Groups by the lengths of intervals. Returns the least interval of each group in the order of

@@ -61,8 +61,8 @@ pub(in crate::sql) use written::{cast_in_microseconds, set_column_microseconds};
 pub(in crate::sql) fn compare_exactly(plan: LogicalPlan) -> Result<LogicalPlan> {
     // The rows of `INSERT INTO t VALUES ..` keep the types of the columns of `t`, to which the
     // planner casts them.
-    let inserts = plan.exists(|node| Ok(inserts_values(node)))?;
-    Ok(plan.transform_up_with_subqueries(|plan| rewrite_plan(plan, inserts))?.data)
+    let has_inserted_values = plan.exists(|node| Ok(inserts_values(node)))?;
+    Ok(plan.transform_up_with_subqueries(|plan| rewrite_plan(plan, has_inserted_values))?.data)
 }
 
 /// Whether a node is an INSERT whose query is VALUES, also with ORDER BY or LIMIT.
@@ -78,9 +78,9 @@ fn inserts_values(node: &LogicalPlan) -> bool {
     matches!(input, LogicalPlan::Values(_))
 }
 
-/// Rewrites a plan node whose inputs are already rewritten. `inserts` is whether the node is part
-/// of a statement for which [`inserts_values`] is true.
-fn rewrite_plan(plan: LogicalPlan, inserts: bool) -> Result<Transformed<LogicalPlan>> {
+/// Rewrites a plan node whose inputs are already rewritten. `has_inserted_values` is whether the
+/// node is part of a statement for which [`inserts_values`] is true.
+fn rewrite_plan(plan: LogicalPlan, has_inserted_values: bool) -> Result<Transformed<LogicalPlan>> {
     if let LogicalPlan::Dml(dml) = &plan {
         // The rewrite of the inputs may have changed the types of the rows.
         return Ok(match cast_inserted_rows(dml)? {
@@ -89,10 +89,10 @@ fn rewrite_plan(plan: LogicalPlan, inserts: bool) -> Result<Transformed<LogicalP
         });
     }
     if may_have_times(&plan) {
-        return rewrite_times(plan, inserts);
+        return rewrite_times(plan, has_inserted_values);
     }
     if cfg!(debug_assertions) && has_part(&plan, |e| matches!(e, Expr::ScalarFunction(_))) {
-        let done = rewrite_times(plan.clone(), inserts);
+        let done = rewrite_times(plan.clone(), has_inserted_values);
         assert!(
             done.is_ok_and(|done| !done.transformed),
             "serrate_exact_times changes or refuses {}, which has no times; correct functions::may_return_times",
@@ -102,29 +102,29 @@ fn rewrite_plan(plan: LogicalPlan, inserts: bool) -> Result<Transformed<LogicalP
     Ok(Transformed::no(plan))
 }
 
-fn rewrite_times(plan: LogicalPlan, inserts: bool) -> Result<Transformed<LogicalPlan>> {
+fn rewrite_times(plan: LogicalPlan, has_inserted_values: bool) -> Result<Transformed<LogicalPlan>> {
     let schema = find_columns_below(&plan)?;
     refuse_groups(&plan, &schema)?;
-    let (plan, measured) = measure_distinct_keys(plan);
-    let plan = rewrite_node(plan, rewrite_expr)?;
-    let changed = plan.transformed || measured;
-    let (plan, more) = unify_keys_and_columns(plan.data, &schema, changed, inserts)?;
+    let measured = measure_distinct_keys(plan);
+    let rewritten = rewrite_node(measured.data, rewrite_expr)?;
+    let changed = measured.transformed || rewritten.transformed;
+    let unified = unify_keys_and_columns(rewritten.data, &schema, changed, has_inserted_values)?;
+    let changed = changed || unified.transformed;
     // Recompute the schema even if the expressions of this node did not change, because its inputs
     // may have new types.
-    let plan = group_by_length(plan.recompute_schema()?)?;
-    Ok(Transformed::new_transformed(plan.data, plan.transformed || changed || more))
+    let grouped = group_by_length(unified.data.recompute_schema()?)?;
+    Ok(Transformed::new_transformed(grouped.data, changed || grouped.transformed))
 }
 
 /// Rewrites what [`rewrite_expr`] does not see: sort keys, equalities of joins, and the columns of
-/// UNION and VALUES. `changed` is whether expressions of the node were rewritten. Returns whether
-/// this function changed the node.
+/// UNION and VALUES. `is_rewritten` is whether expressions of the node were rewritten.
 fn unify_keys_and_columns(
     plan: LogicalPlan,
     schema: &DFSchema,
-    changed: bool,
-    inserts: bool,
-) -> Result<(LogicalPlan, bool)> {
-    Ok(match plan {
+    is_rewritten: bool,
+    has_inserted_values: bool,
+) -> Result<Transformed<LogicalPlan>> {
+    let (plan, changed) = match plan {
         LogicalPlan::Sort(mut sort) => {
             let mut more = false;
             for key in &mut sort.expr {
@@ -155,14 +155,14 @@ fn unify_keys_and_columns(
         // The columns of VALUES keep the types that the planner chose, so rewritten values are cast
         // to them.
         LogicalPlan::Values(mut values) => {
-            if !inserts {
+            if !has_inserted_values {
                 refuse_integers_of_values(&values)?;
             }
-            let more = !inserts && unify_dates_of_values(&mut values)?;
+            let more = !has_inserted_values && unify_dates_of_values(&mut values)?;
             for row in &mut values.values {
                 for (value, field) in row.iter_mut().zip(values.schema.fields()) {
                     let t = value.get_type(schema);
-                    if changed && t.is_ok_and(|t| t != *field.data_type()) {
+                    if is_rewritten && t.is_ok_and(|t| t != *field.data_type()) {
                         *value = value.clone().cast_to(field.data_type(), schema)?;
                     }
                 }
@@ -170,7 +170,8 @@ fn unify_keys_and_columns(
             (LogicalPlan::Values(values), more)
         }
         plan => (plan, false),
-    })
+    };
+    Ok(Transformed::new_transformed(plan, changed))
 }
 
 /// Whether a node may contain a time, duration or interval. This cheap test excludes most plans.

@@ -6,6 +6,7 @@
 //! This workaround is obsolete once the test `stock_functions_still_work_in_nanoseconds` fails.
 
 use std::any::Any;
+use std::fmt::Display;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Int32Array, Int64Array, new_empty_array};
@@ -17,7 +18,7 @@ use arrow::datatypes::{
 };
 use datafusion::common::{ScalarValue, exec_datafusion_err, exec_err};
 use datafusion::config::ConfigOptions;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::functions::datetime;
 use datafusion::functions_nested::range::{gen_series_udf, range_udf};
@@ -576,9 +577,7 @@ fn call_shifted(
     let near = |t: i64| (i128::from(t) - start).rem_euclid(cycle) + start;
     let moved: Int64Array = counts.unary_opt::<_, Int64Type>(|t| i64::try_from(near(t)).ok());
     let Some(given) = args.args.get_mut(1) else {
-        return exec_err!(
-            "internal error: a function of times is called without the time, its second argument; please report it"
-        );
+        return Err(make_missing_time_error());
     };
     let (one, to) = (matches!(given, ColumnarValue::Scalar(_)), given.data_type());
     let moved = cast(&moved, &to)?;
@@ -674,12 +673,22 @@ fn bin_dates(
     let (one, to) = match args.args.get(1) {
         Some(times) => (matches!(times, ColumnarValue::Scalar(_)), times.data_type()),
         None => {
-            return exec_err!(
-                "internal error: a function of times is called without the time, its second argument; please report it"
-            );
+            return Err(make_missing_time_error());
         }
     };
     to_columnar(cast(&bins, &to)?, one)
+}
+
+fn make_missing_time_error() -> DataFusionError {
+    exec_datafusion_err!(
+        "internal error: a function of times is called without the time, its second argument; please report it"
+    )
+}
+
+fn make_seconds_error(seconds: impl Display) -> DataFusionError {
+    exec_datafusion_err!(
+        "to_timestamp: {seconds} seconds are outside the range of timestamps in 64 bits; use times closer to 1970"
+    )
 }
 
 fn parse_timestamps(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -695,9 +704,7 @@ fn parse_timestamps(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Co
             let seconds = seconds.as_primitive::<Int64Type>();
             let per = i64::try_from(per_second).unwrap_or(1);
             let counts: Int64Array = seconds.try_unary::<_, Int64Type, _>(|s| {
-                s.checked_mul(per).ok_or_else(|| {
-                    exec_datafusion_err!("to_timestamp: {s} seconds are outside the range of timestamps in 64 bits; use times closer to 1970")
-                })
+                s.checked_mul(per).ok_or_else(|| make_seconds_error(s))
             })?;
             cast(&counts, &to)?
         }
@@ -713,7 +720,7 @@ fn parse_timestamps(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Co
                         #[expect(clippy::cast_possible_truncation, reason = "within the range")]
                         return Ok(count as i64);
                     }
-                    exec_err!("to_timestamp: {s} seconds are outside the range of timestamps in 64 bits; use times closer to 1970")
+                    Err(make_seconds_error(s))
                 })?;
             cast(&counts, &to)?
         }
