@@ -72,7 +72,7 @@ fn decode_operator(letter: char) -> Result<Operator> {
 /// function.
 pub(crate) fn is_long(expr: &Expr) -> bool {
     let mut next = expr;
-    for length in 0..LONG {
+    for length in 0..MIN_CHAIN {
         next = match next {
             Expr::BinaryExpr(binary) if encode_operator(binary.op).is_some() => &binary.left,
             other => return length >= MIN_APPENDED && as_chain(other).is_some(),

@@ -1,6 +1,7 @@
 //! Binary search in sorted lists.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, Datum, Int64Array, PrimitiveArray,
