@@ -1,4 +1,5 @@
-//! [`DensePlan`]: which bytes of a dense tensor hold values of a ragged array, and which hold padding.
+//! [`DensePlan`]: which bytes of a dense tensor hold values of a ragged array, and which hold
+//! padding.
 //!
 //! Each level of lists is one axis of the tensor. The children of a list are at the start of the
 //! axis, or at its end with [`PaddingSide::Left`]. Children that do not fit are dropped, and the
@@ -22,7 +23,7 @@ use crate::array::{Layout, Offsets};
 /// Number of bytes of lists that are filled with padding before their values are written: few
 /// enough to stay in the L1 cache until then, but so many that they are filled about as fast as
 /// more bytes.
-const GROUP: usize = 32 << 10;
+const FILL_BYTES: usize = 32 << 10;
 
 /// Writes the values of a tensor, list by list.
 pub(crate) trait DenseSink: Sync {
@@ -236,7 +237,7 @@ impl<S: DenseSink> PlanWriter<'_, S> {
         let (block, shape) = (self.plan.blocks[axis], self.plan.list_shape(axis));
         let base = offsets[0].as_usize();
         let mut first = lists.start;
-        for group in out.chunks_mut((GROUP / block).max(1) * block) {
+        for group in out.chunks_mut((FILL_BYTES / block).max(1) * block) {
             let last = first + group.len() / block;
             self.padding.fill_ahead(group);
             let ends = offsets[first..=last].array_windows::<2>();

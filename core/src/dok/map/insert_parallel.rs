@@ -23,7 +23,7 @@ use super::row_types::{RowWidth, copy_row};
 use crate::error::Result;
 
 /// Minimum number of keys for an insertion by several threads.
-pub(super) const PARALLEL: usize = 1 << 15;
+pub(super) const MIN_PARALLEL_KEYS: usize = 1 << 15;
 /// Maximum number of keys that are inserted in one step. It limits the memory for the bookkeeping
 /// of a step, about 16 bytes per key.
 pub(super) const STEP: usize = 1 << 21;

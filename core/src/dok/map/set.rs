@@ -127,7 +127,7 @@ impl RowMap {
                 let keys = &keys[first * key..][..step * key];
                 let values = &values[first * value..][..step * value];
                 let new = &mut new[first..first + step];
-                if parallel && step >= insert_parallel::PARALLEL {
+                if parallel && step >= insert_parallel::MIN_PARALLEL_KEYS {
                     self.put_parallel(w, keys, values, new, replace)?;
                 } else {
                     self.put_step(w, keys, values, new, replace)?;
