@@ -17,7 +17,7 @@ use arrow::array::OffsetSizeTrait;
 use rayon::prelude::*;
 
 use super::PaddingSide;
-use super::padding::{GRAIN, PaddingBytes};
+use super::padding::{PaddingBytes, TASK_BYTES};
 use crate::array::{Layout, Offsets};
 
 /// Number of bytes of lists that are filled with padding before their values are written: few
@@ -176,7 +176,7 @@ impl DensePlan {
                 Layout::Uniform { size, .. } => LevelLayout::Uniform(*size),
             })
             .collect();
-        let parallel = parallel && bytes > GRAIN;
+        let parallel = parallel && bytes > TASK_BYTES;
         let writer = PlanWriter { levels, plan: self, sink, padding, parallel };
         writer.write_elements(0, 0..self.shape[0], &mut out[..bytes]);
     }
@@ -187,9 +187,9 @@ impl<S: DenseSink> PlanWriter<'_, S> {
         if axis == self.levels.len() {
             return self.write_leaves(range, out);
         }
-        if self.parallel && out.len() > GRAIN {
+        if self.parallel && out.len() > TASK_BYTES {
             let block = self.plan.blocks[axis];
-            let per_task = (GRAIN / block).max(1);
+            let per_task = (TASK_BYTES / block).max(1);
             out.par_chunks_mut(per_task * block).enumerate().for_each(|(task, out)| {
                 let first = range.start + task * per_task;
                 self.write_in_turn(axis, first..first + out.len() / block, out);
@@ -200,13 +200,13 @@ impl<S: DenseSink> PlanWriter<'_, S> {
     }
 
     fn write_leaves(&self, leaves: Range<usize>, out: &mut [u8]) {
-        if !self.parallel || out.len() <= 4 * GRAIN {
+        if !self.parallel || out.len() <= 4 * TASK_BYTES {
             return self.sink.values(leaves, out);
         }
         let leaf = self.plan.blocks[self.levels.len()];
-        // `GRAIN` is a multiple of every leaf size (1, 2, 4 or 8), so tasks split no leaf.
-        let per_task = GRAIN / leaf;
-        out.par_chunks_mut(GRAIN).enumerate().for_each(|(task, out)| {
+        // `TASK_BYTES` is a multiple of every leaf size (1, 2, 4 or 8), so tasks split no leaf.
+        let per_task = TASK_BYTES / leaf;
+        out.par_chunks_mut(TASK_BYTES).enumerate().for_each(|(task, out)| {
             let first = leaves.start + task * per_task;
             self.sink.values(first..first + out.len() / leaf, out);
         });
@@ -215,7 +215,7 @@ impl<S: DenseSink> PlanWriter<'_, S> {
     fn write_in_turn(&self, axis: usize, elements: Range<usize>, out: &mut [u8]) {
         let block = self.plan.blocks[axis];
         // Threads share the work of a longer list.
-        let is_short = !self.parallel || block <= 4 * GRAIN;
+        let is_short = !self.parallel || block <= 4 * TASK_BYTES;
         match &self.levels[axis] {
             LevelLayout::I32(o) if is_short && axis + 1 == self.levels.len() => {
                 self.write_lists(o, elements, out);
