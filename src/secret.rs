@@ -8,7 +8,7 @@ use datafusion::error::Result;
 use tonic::transport::{Identity, Server, ServerTlsConfig};
 
 /// Maximum time for a TLS handshake.
-const HANDSHAKE: Duration = Duration::from_secs(10);
+const MAX_HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 
 /// Certificate and private key of a server or worker, as text of PEM files.
 #[derive(Clone)]
@@ -33,7 +33,7 @@ impl fmt::Debug for TlsIdentity {
 pub(crate) fn encrypt_server(server: Server, tls: Option<&TlsIdentity>) -> Result<Server> {
     let Some(tls) = tls else { return Ok(server) };
     let identity = Identity::from_pem(&tls.certificate, &tls.key);
-    let tls = ServerTlsConfig::new().identity(identity).timeout(HANDSHAKE);
+    let tls = ServerTlsConfig::new().identity(identity).timeout(MAX_HANDSHAKE_TIME);
     server.tls_config(tls).map_err(|_| {
         // Omits the cause, whose text could contain the private key.
         plan_datafusion_err!(

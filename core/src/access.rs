@@ -20,7 +20,7 @@ use crate::error::{Error, Result, add_copy};
 static POLICY: OnceLock<AccessPolicy> = OnceLock::new();
 
 /// Maximum number of attempts to open a file that another process may replace during an attempt.
-const REOPENS: usize = 16;
+const MAX_REOPENS: usize = 16;
 
 /// Restrictions that [`confine`] sets on the file access of the process.
 ///
@@ -346,7 +346,7 @@ pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
     // Check the path first, because merely opening a device or pipe outside the folder can have
     // effects. Check the open file, too, because a symbolic link in the path may have changed in
     // the meantime.
-    for _ in 0..REOPENS {
+    for _ in 0..MAX_REOPENS {
         policy.check_path(path, false)?;
         let file = File::open(path)?;
         if matches!(policy.check_opened(&file, path)?, PathCheck::Inside) {

@@ -84,6 +84,79 @@ impl<'py> KeywordOptions<'py> {
     fn position_ids(&self) -> PyResult<Option<DType>> {
         self.get::<String>("position_ids")?.map(|d| d.parse().or_raise()).transpose()
     }
+
+    /// Adds the windows that `window`, `sampling` and `stride` describe.
+    fn add_window(&self, loader: LoaderOptions) -> PyResult<LoaderOptions> {
+        let stride: Option<usize> = self.get("stride")?;
+        let sampling: Option<String> = self.get("sampling")?;
+        let len: Option<usize> = self.get("window")?;
+        let (len, how) = match (len, sampling.as_deref().unwrap_or("start"), stride) {
+            (Some(len), "start", None) => (len, WindowSampling::FromStart),
+            (Some(len), "end", None) => (len, WindowSampling::ToEnd),
+            (Some(len), "random", None) => (len, WindowSampling::Random),
+            (Some(len), "balanced", None) => (len, WindowSampling::BalancedRandom),
+            (Some(len), "step", stride) => {
+                (len, WindowSampling::Step { stride: stride.unwrap_or(len) })
+            }
+            (None, _, None) if sampling.is_none() => return Ok(loader),
+            (None, ..) => {
+                return Err(make_invalid_error(
+                    "sampling and stride require the option window, the length of the windows; set it",
+                ));
+            }
+            (_, _, Some(_)) => return Err(make_invalid_error("stride requires sampling='step'")),
+            (_, other, _) => {
+                return Err(make_invalid_error(format!(
+                    "sampling must be 'start', 'end', 'random', 'balanced' or 'step', not {other:?}"
+                )));
+            }
+        };
+        Ok(loader.window(len, how))
+    }
+
+    /// Adds the fill values in `fill`: one value for all columns, or a dict with the values of
+    /// columns.
+    fn add_fill(&self, mut loader: LoaderOptions) -> PyResult<LoaderOptions> {
+        let Some(fill) = self.take_any("fill")? else { return Ok(loader) };
+        let Ok(each) = fill.cast::<PyDict>() else {
+            return Ok(loader.fill(extract_option_fill(&fill)?));
+        };
+        for (name, value) in each.iter() {
+            loader = loader.fill_column(name.extract::<String>()?, extract_option_fill(&value)?);
+        }
+        Ok(loader)
+    }
+}
+
+enum LoaderShards {
+    Files(Vec<PathBuf>),
+    Tables(Vec<Table>),
+}
+
+/// Reads the shards of a loader: a path, a table, or an iterable of only paths or only tables.
+fn extract_shards(source: &Bound<'_, PyAny>) -> PyResult<LoaderShards> {
+    let is_one = source.cast::<RaggedTable>().is_ok()
+        || source.is_instance_of::<PyString>()
+        || source.hasattr("__fspath__")?;
+    let each = match is_one {
+        true => vec![source.clone()],
+        false => source.try_iter()?.collect::<PyResult<Vec<_>>>()?,
+    };
+    let mut paths: Vec<PathBuf> = Vec::new();
+    let mut tables: Vec<Table> = Vec::new();
+    for shard in each {
+        match shard.cast::<RaggedTable>() {
+            Ok(table) => tables.push(table.get().as_table().clone()),
+            Err(_) => paths.push(shard.extract()?),
+        }
+    }
+    match (paths.is_empty(), tables.is_empty()) {
+        (true, _) => Ok(LoaderShards::Tables(tables)),
+        (false, true) => Ok(LoaderShards::Files(paths)),
+        (false, false) => Err(make_invalid_error(
+            "the shards are a mixture of files and tables; give only files, or only tables",
+        )),
+    }
 }
 
 fn extract_option_fill(value: &Bound<'_, PyAny>) -> PyResult<Fill> {
@@ -238,29 +311,7 @@ impl BatchLoader {
             .threads(o.get("threads")?.unwrap_or(1))
             .prefetch(o.get("prefetch")?.unwrap_or(0))
             .part(o.get("rank")?.unwrap_or(0), o.get("world")?.unwrap_or(1));
-        let stride: Option<usize> = o.get("stride")?;
-        let sampling: Option<String> = o.get("sampling")?;
-        match (o.get::<usize>("window")?, sampling.as_deref().unwrap_or("start"), stride) {
-            (Some(len), "start", None) => l = l.window(len, WindowSampling::FromStart),
-            (Some(len), "end", None) => l = l.window(len, WindowSampling::ToEnd),
-            (Some(len), "random", None) => l = l.window(len, WindowSampling::Random),
-            (Some(len), "balanced", None) => l = l.window(len, WindowSampling::BalancedRandom),
-            (Some(len), "step", stride) => {
-                l = l.window(len, WindowSampling::Step { stride: stride.unwrap_or(len) });
-            }
-            (None, _, None) if sampling.is_none() => {}
-            (None, ..) => {
-                return Err(make_invalid_error(
-                    "sampling and stride require the option window, the length of the windows; set it",
-                ));
-            }
-            (_, _, Some(_)) => return Err(make_invalid_error("stride requires sampling='step'")),
-            (_, other, _) => {
-                return Err(make_invalid_error(format!(
-                    "sampling must be 'start', 'end', 'random', 'balanced' or 'step', not {other:?}"
-                )));
-            }
-        }
+        l = o.add_window(l)?;
         let seed = o.get::<u64>("seed")?.unwrap_or(0);
         l = if o.get("shuffle")?.unwrap_or(false) { l.shuffle(seed) } else { l.seed(seed) };
         if let Some(pool) = o.get("bucket")? {
@@ -284,16 +335,7 @@ impl BatchLoader {
         if let Some(side) = o.get::<String>("padding_side")? {
             l = l.side(side.parse().or_raise()?);
         }
-        if let Some(fill) = o.take_any("fill")? {
-            match fill.cast::<PyDict>() {
-                Ok(each) => {
-                    for (name, value) in each.iter() {
-                        l = l.fill_column(name.extract::<String>()?, extract_option_fill(&value)?);
-                    }
-                }
-                Err(_) => l = l.fill(extract_option_fill(&fill)?),
-            }
-        }
+        l = o.add_fill(l)?;
         if let Some(v) = o.get("tokens_as_i64")? {
             l = l.tokens_as_i64(v);
         }
@@ -305,29 +347,10 @@ impl BatchLoader {
         }
         l = l.trust_padding(o.get("trust_padding")?.unwrap_or(false));
         o.check_rest()?;
-        let mut paths: Vec<PathBuf> = Vec::new();
-        let mut tables: Vec<Table> = Vec::new();
-        let is_one = source.cast::<RaggedTable>().is_ok()
-            || source.is_instance_of::<PyString>()
-            || source.hasattr("__fspath__")?;
-        let each = match is_one {
-            true => vec![source.clone()],
-            false => source.try_iter()?.collect::<PyResult<Vec<_>>>()?,
-        };
-        for shard in each {
-            match shard.cast::<RaggedTable>() {
-                Ok(table) => tables.push(table.get().as_table().clone()),
-                Err(_) => paths.push(shard.extract()?),
-            }
-        }
-        if !tables.is_empty() && !paths.is_empty() {
-            return Err(make_invalid_error(
-                "the shards are a mixture of files and tables; give only files, or only tables",
-            ));
-        }
-        let loader = run_detached(py, move || match paths.is_empty() {
-            true => Loader::try_new(tables, l),
-            false => Loader::open(paths, l),
+        let shards = extract_shards(source)?;
+        let loader = run_detached(py, move || match shards {
+            LoaderShards::Files(paths) => Loader::open(paths, l),
+            LoaderShards::Tables(tables) => Loader::try_new(tables, l),
         })?;
         Ok(Self { kind: LoaderKind::Plain(loader) })
     }

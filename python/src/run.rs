@@ -15,7 +15,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::errors::{OrRaise, make_exception, make_invalid_error};
 
 /// Time between two checks for signals, such as Ctrl-C, while a call waits for a result.
-const TICK: Duration = Duration::from_millis(50);
+const SIGNAL_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Stack size of each thread that plans and runs queries: deeply nested expressions recurse deeply.
 const STACK: usize = 64 << 20;
@@ -106,7 +106,7 @@ impl ThreadPools {
         self.runtime.block_on(async {
             tokio::pin!(future);
             loop {
-                match tokio::time::timeout(TICK, &mut future).await {
+                match tokio::time::timeout(SIGNAL_CHECK_INTERVAL, &mut future).await {
                     Ok(done) => return Ok(done),
                     Err(_) => Python::attach(|py| {
                         py.check_signals()?;

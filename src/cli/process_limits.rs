@@ -51,7 +51,7 @@ impl LimitArgs {
 /// Minimum size in bytes of a buffer for which glibc creates a separate memory mapping. When such a
 /// buffer is freed, its mapping is removed, so the memory goes back to the system.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-const MAPPED: libc::c_int = 128 << 10;
+const MMAP_THRESHOLD: libc::c_int = 128 << 10;
 
 /// Makes the allocator return freed buffers to the system at once.
 ///
@@ -62,7 +62,7 @@ fn return_freed_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: `mallopt` accepts any value, and locks the allocator while it sets a parameter.
     unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED);
-        libc::mallopt(libc::M_TRIM_THRESHOLD, MAPPED);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, MMAP_THRESHOLD);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, MMAP_THRESHOLD);
     }
 }

@@ -18,11 +18,11 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::output::{format_count, format_rounded};
 
 /// Time after which the progress of work is shown. Work that takes less time shows no progress.
-const DELAY: Duration = Duration::from_secs(1);
+const SHOW_DELAY: Duration = Duration::from_secs(1);
 /// Time between two draws of the progress of a query.
-const REDRAW: Duration = Duration::from_millis(125);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(125);
 /// Maximum number of times per second that a progress bar is drawn.
-const RATE: u8 = 8;
+const MAX_DRAW_RATE: u8 = 8;
 
 pub(super) struct Progress {
     bar: ProgressBar,
@@ -52,8 +52,8 @@ impl Progress {
     }
 
     fn draw_if_slow(&self) {
-        if self.start.elapsed() >= DELAY && self.drawn.set(()).is_ok() {
-            self.bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(RATE));
+        if self.start.elapsed() >= SHOW_DELAY && self.drawn.set(()).is_ok() {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(MAX_DRAW_RATE));
         }
     }
 
@@ -109,8 +109,8 @@ pub(super) struct QueryProgress {
 }
 
 impl QueryProgress {
-    /// Starts the thread that draws the progress after [`DELAY`]. Nothing is drawn if stderr is not
-    /// a terminal.
+    /// Starts the thread that draws the progress after [`SHOW_DELAY`]. Nothing is drawn if stderr
+    /// is not a terminal.
     pub(super) fn new() -> Self {
         let plan = Arc::new(OnceLock::new());
         let thread = std::io::stderr().is_terminal().then(|| {
@@ -143,11 +143,12 @@ impl Drop for QueryProgress {
 }
 
 fn draw_query(plan: &OnceLock<Arc<dyn ExecutionPlan>>, stopped: &mpsc::Receiver<()>) {
-    if stopped.recv_timeout(DELAY) != Err(RecvTimeoutError::Timeout) {
+    if stopped.recv_timeout(SHOW_DELAY) != Err(RecvTimeoutError::Timeout) {
         return;
     }
-    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(RATE));
-    bar.set_elapsed(DELAY);
+    let bar =
+        ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(MAX_DRAW_RATE));
+    bar.set_elapsed(SHOW_DELAY);
     set_style(&bar, None);
     let mut total = None;
     loop {
@@ -163,7 +164,7 @@ fn draw_query(plan: &OnceLock<Arc<dyn ExecutionPlan>>, stopped: &mpsc::Receiver<
         }
         bar.tick();
         return_cursor(&bar);
-        if stopped.recv_timeout(REDRAW) != Err(RecvTimeoutError::Timeout) {
+        if stopped.recv_timeout(REDRAW_INTERVAL) != Err(RecvTimeoutError::Timeout) {
             bar.finish_and_clear();
             return;
         }

@@ -14,7 +14,7 @@ use crate::cluster::{ClientConfig, Cluster, TlsIdentity, WorkerConfig, serve};
 use crate::sql::describe_error;
 
 /// Default timeout in seconds: a machine that does not answer for so long counts as lost.
-const SILENCE: u64 = 60;
+const DEFAULT_TIMEOUT: u64 = 60;
 
 /// Contents of the files with tokens, keys and certificates. These files must be outside the folder
 /// of `--root`, so that no statement can read them. They are read at the start, because once
@@ -40,7 +40,8 @@ struct ConnectionArgs {
     #[arg(long, value_name = "FILE")]
     worker_ca: Option<PathBuf>,
     /// Seconds after which a silent worker counts as lost [default: 60].
-    #[arg(long, value_name = "SECONDS", default_value_t = SILENCE, hide_default_value = true,
+    #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_TIMEOUT,
+          hide_default_value = true,
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
     worker_timeout: u64,
 }

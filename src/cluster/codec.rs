@@ -29,7 +29,7 @@ use crate::config::SerrateOptions;
 use crate::sql::portable::{MedsScan, PortableNode, PortableReader, from_portable, to_portable};
 
 const MAGIC: [u8; 4] = *b"SRTP";
-const FORMAT: u8 = 1;
+const ENCODING_VERSION: u8 = 1;
 /// Number of bytes before the JSON object of an encoded node: `SRTP`, format version, length of the
 /// object.
 const HEADER_BYTES: usize = 9;
@@ -45,7 +45,7 @@ fn write_frame(header: &Value, rest: &[u8], buf: &mut Vec<u8>) -> Result<()> {
         );
     };
     buf.extend(MAGIC);
-    buf.push(FORMAT);
+    buf.push(ENCODING_VERSION);
     buf.extend(length.to_le_bytes());
     buf.extend(header.as_bytes());
     buf.extend(rest);
@@ -63,9 +63,9 @@ fn read_frame(buf: &[u8]) -> Result<(Value, &[u8])> {
     if [m0, m1, m2, m3] != MAGIC {
         return Err(damaged());
     }
-    if format != FORMAT {
+    if format != ENCODING_VERSION {
         return exec_err!(
-            "a received plan node has the encoding version {format}, but this process reads version {FORMAT}; use the same version of Serrate for the session and all workers"
+            "a received plan node has the encoding version {format}, but this process reads version {ENCODING_VERSION}; use the same version of Serrate for the session and all workers"
         );
     }
     let length = usize::try_from(u32::from_le_bytes([l0, l1, l2, l3])).map_err(|_| damaged())?;

@@ -143,10 +143,10 @@ impl Doc {
 }
 
 /// Maximum line width of `docs/functions/`, in characters.
-const WIDTH: usize = 100;
+const MAX_LINE_WIDTH: usize = 100;
 
 pub(crate) fn wrap_paragraph(paragraph: &str) -> String {
-    format!("{}\n", wrap_words(paragraph, WIDTH, 0))
+    format!("{}\n", wrap_words(paragraph, MAX_LINE_WIDTH, 0))
 }
 
 /// Breaks a line at spaces into parts of at most `width` characters. All parts but the first are
@@ -183,7 +183,11 @@ pub(crate) fn write_entry(out: &mut String, name: &str, aliases: &[&str], doc: &
     }
     if !doc.args.is_empty() {
         for (arg, meaning) in doc.args {
-            let _ = writeln!(out, "{}", wrap_words(&format!("- `{arg}`: {meaning}"), WIDTH, 2));
+            let _ = writeln!(
+                out,
+                "{}",
+                wrap_words(&format!("- `{arg}`: {meaning}"), MAX_LINE_WIDTH, 2)
+            );
         }
         out.push('\n');
     }

@@ -13,7 +13,7 @@ use crate::array::list_depth;
 use crate::memory::MemoryCharge;
 
 /// Results of fewer bytes are not charged to the memory limit.
-const SHORT: usize = 1 << 20;
+const MIN_CHARGED_BYTES: usize = 1 << 20;
 
 /// Number of bytes that is assumed for a number or time, and for the offset of a string or list.
 const VALUE_BYTES: usize = 8;
@@ -74,7 +74,7 @@ pub(crate) fn charge_series(name: &str, args: &ScalarFunctionArgs) -> Result<Opt
 }
 
 fn charge_bytes(name: &str, bytes: usize) -> Result<Option<MemoryCharge>> {
-    match bytes < SHORT {
+    match bytes < MIN_CHARGED_BYTES {
         true => Ok(None),
         false => Ok(Some(MemoryCharge::take(&format!("the result of {name}"), bytes)?)),
     }

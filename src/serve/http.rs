@@ -17,10 +17,10 @@ use super::metrics::ServerMetrics;
 
 /// Maximum number of connections at a time.
 const MAX_CONNECTIONS: usize = 64;
-/// Maximum time to receive the headers of a request. `LONGEST` is the maximum duration of a
-/// connection.
-const PATIENCE: Duration = Duration::from_secs(10);
-const LONGEST: Duration = Duration::from_secs(300);
+/// Maximum time to receive the headers of a request. `MAX_CONNECTION_TIME` is the maximum duration
+/// of a connection.
+const MAX_HEADER_TIME: Duration = Duration::from_secs(10);
+const MAX_CONNECTION_TIME: Duration = Duration::from_secs(300);
 
 /// Answers requests on `listener`. Does not end by itself: the caller drops the future.
 pub(super) async fn serve_metrics(listener: TcpListener, metrics: Arc<ServerMetrics>) {
@@ -32,7 +32,9 @@ pub(super) async fn serve_metrics(listener: TcpListener, metrics: Arc<ServerMetr
                 let metrics = Arc::clone(&metrics);
                 tokio::spawn(async move {
                     let _place = place;
-                    let _ = tokio::time::timeout(LONGEST, answer_requests(stream, metrics)).await;
+                    let _ =
+                        tokio::time::timeout(MAX_CONNECTION_TIME, answer_requests(stream, metrics))
+                            .await;
                 });
             }
             // Waits before the next attempt: too many files may be open until other connections
@@ -48,7 +50,7 @@ async fn answer_requests(stream: TcpStream, metrics: Arc<ServerMetrics>) {
         async move { Ok::<_, Infallible>(response) }
     });
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(PATIENCE).max_buf_size(16 << 10);
+    http.timer(TokioTimer::new()).header_read_timeout(MAX_HEADER_TIME).max_buf_size(16 << 10);
     // Ignores an error, because hyper itself answers an invalid request.
     let _ = http.serve_connection(TokioIo::new(stream), service).await;
 }

@@ -32,7 +32,7 @@ const COOKIE: &str = "serrate_session";
 const MAX_RESULTS: usize = 64;
 /// Time for which a session stays open after its last connection has closed, so that its client can
 /// reconnect.
-const LINGER: Duration = Duration::from_secs(60);
+const RECONNECT_TIME: Duration = Duration::from_secs(60);
 /// Maximum number of prepared statements of a session.
 const MAX_STATEMENTS: usize = 256;
 
@@ -136,7 +136,7 @@ impl ServerSession {
 
     fn is_idle(&self, limit: Duration) -> bool {
         let limit = match self.detached.load(Ordering::SeqCst) {
-            true => limit.min(LINGER),
+            true => limit.min(RECONNECT_TIME),
             false => limit,
         };
         self.open.load(Ordering::SeqCst) == 0 && lock_mutex(&self.used).elapsed() > limit
@@ -409,7 +409,7 @@ impl ServerSessions {
     }
 
     /// Ends the sessions that used a closed connection, unless they are used on other connections.
-    /// If the client knows the key of a session, the session ends only after [`LINGER`].
+    /// If the client knows the key of a session, the session ends only after [`RECONNECT_TIME`].
     pub(super) fn close_connection(&self, connection: ConnectionId) {
         let ended = {
             let mut table = lock_mutex(&self.table);

@@ -1,9 +1,10 @@
 //! Checks of a tensorized cohort.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::ops::Range;
+use std::path::Path;
 
-use arrow::array::{Array, AsArray, UInt32Array};
+use arrow::array::{Array, AsArray, Float32Array, TimestampMicrosecondArray, UInt32Array};
 use arrow::datatypes::{DataType, Float32Type, Int64Type, TimestampMicrosecondType, UInt32Type};
 
 use super::code_table::read_vocabulary;
@@ -273,76 +274,106 @@ fn check_static_tokens(
 }
 
 fn check_times(shard: &CohortShard, events: &RaggedTable, log: &mut AuditLog) -> Result<()> {
-    let (path, schema): (PathBuf, PathBuf) =
-        (shard.tensors_path().into(), shard.schema_path().into());
+    let schema = shard.schema_path();
     let subjects = events.column("subject_id")?.values().as_primitive::<Int64Type>();
-    let times = events.column("time")?.values().as_primitive::<TimestampMicrosecondType>();
-    let deltas = events.column("time_delta_days")?.values();
-    let deltas = deltas.as_primitive_opt::<Float32Type>();
-    let starts = events.column("start_time").ok();
-    let starts = starts.map(|c| c.values().as_primitive::<TimestampMicrosecondType>());
+    let columns = EventTimes::new(shard, events)?;
     let layout = events.layout(1)?;
     let mut odd = OddTimes::new();
     for row in 0..events.num_rows() {
         let subject = subjects.value(row);
-        log.add_subject(&schema, row, subject);
+        log.add_subject(schema, row, subject);
         let range = layout.range(row);
-        for event in range.clone().filter(|event| times.is_valid(*event)) {
-            let time = times.value(event);
+        for event in range.clone().filter(|event| columns.times.is_valid(*event)) {
+            let time = columns.times.value(event);
             log.add_span(subject, time, time);
             odd.check_time(time, subject, || format!("row {row}, event {}", event - range.start));
         }
-        if let Some(first) = range.clone().next().filter(|first| times.is_valid(*first)) {
-            let start = starts.filter(|s| s.is_valid(row)).map(|s| s.value(row));
-            if starts.is_some() && start != Some(times.value(first)) {
-                log.add_finding(
-                    "start-time",
-                    &schema,
-                    || format!("row {row}"),
-                    start.map_or("NULL".into(), format_time),
-                    format!("{}, the first time of the row", format_time(times.value(first))),
-                );
-            }
-        }
+        columns.check_start(row, &range, log);
         for event in range.clone() {
-            let position = || format!("row {row}, event {}", event - range.start);
-            if times.is_null(event) {
-                log.add_finding("null", &schema, position, "no time", "a time");
-                continue;
-            }
-            let before = (event > range.start).then(|| times.value(event - 1));
-            let time = times.value(event);
-            if let Some(before) = before.filter(|before| time <= *before) {
-                log.add_finding(
-                    "order",
-                    &schema,
-                    position,
-                    format_time(time),
-                    format!("a time after {}, the previous one", format_time(before)),
-                );
-            }
-            let Some(delta) = deltas.map(|d| d.value(event)) else { continue };
-            let expected = before.map_or(f32::NAN, |before| compute_delta_days(before, time));
-            // `delta` and `expected` are allowed to differ in the last digits. If one of the two is
-            // NaN, the other must also be NaN.
-            let same = match expected.is_nan() {
-                true => delta.is_nan(),
-                false => (delta - expected).abs() <= expected.abs() * f32::EPSILON,
-            };
-            if !same {
-                let found = format!("time_delta_days {delta}");
-                log.add_finding(
-                    "delta",
-                    &path,
-                    position,
-                    found,
-                    format!("{expected}, computed from the times"),
-                );
-            }
+            columns.check_event(row, event, &range, log);
         }
     }
-    odd.report_findings(&schema, log);
+    odd.report_findings(schema, log);
     Ok(())
+}
+
+struct EventTimes<'a> {
+    schema: &'a Path,
+    tensors: &'a Path,
+    times: &'a TimestampMicrosecondArray,
+    /// The column `start_time`, with the first time of each row.
+    starts: Option<&'a TimestampMicrosecondArray>,
+    /// The column `time_delta_days`, with the days since the event before.
+    deltas: Option<&'a Float32Array>,
+}
+
+impl<'a> EventTimes<'a> {
+    fn new(shard: &'a CohortShard, events: &'a RaggedTable) -> Result<Self> {
+        let starts = events.column("start_time").ok();
+        Ok(Self {
+            schema: shard.schema_path(),
+            tensors: shard.tensors_path(),
+            times: events.column("time")?.values().as_primitive::<TimestampMicrosecondType>(),
+            starts: starts.map(|c| c.values().as_primitive::<TimestampMicrosecondType>()),
+            deltas: events.column("time_delta_days")?.values().as_primitive_opt::<Float32Type>(),
+        })
+    }
+
+    /// Checks that the start of a row is the time of its first event. The row has the events
+    /// `range`.
+    fn check_start(&self, row: usize, range: &Range<usize>, log: &mut AuditLog) {
+        let first = range.clone().next().filter(|first| self.times.is_valid(*first));
+        let (Some(first), Some(starts)) = (first, self.starts) else { return };
+        let first = self.times.value(first);
+        let start = starts.is_valid(row).then(|| starts.value(row));
+        if start != Some(first) {
+            log.add_finding(
+                "start-time",
+                self.schema,
+                || format!("row {row}"),
+                start.map_or("NULL".into(), format_time),
+                format!("{}, the first time of the row", format_time(first)),
+            );
+        }
+    }
+
+    /// Checks that an event has a time after that of the event before it in its row, and the
+    /// corresponding `time_delta_days`. The row has the events `range`.
+    fn check_event(&self, row: usize, event: usize, range: &Range<usize>, log: &mut AuditLog) {
+        let position = || format!("row {row}, event {}", event - range.start);
+        if self.times.is_null(event) {
+            log.add_finding("null", self.schema, position, "no time", "a time");
+            return;
+        }
+        let before = (event > range.start).then(|| self.times.value(event - 1));
+        let time = self.times.value(event);
+        if let Some(before) = before.filter(|before| time <= *before) {
+            log.add_finding(
+                "order",
+                self.schema,
+                position,
+                format_time(time),
+                format!("a time after {}, the previous one", format_time(before)),
+            );
+        }
+        let Some(delta) = self.deltas.map(|d| d.value(event)) else { return };
+        let expected = before.map_or(f32::NAN, |before| compute_delta_days(before, time));
+        // `delta` and `expected` are allowed to differ in the last digits. If one of the two is
+        // NaN, the other must also be NaN.
+        let is_same = match expected.is_nan() {
+            true => delta.is_nan(),
+            false => (delta - expected).abs() <= expected.abs() * f32::EPSILON,
+        };
+        if !is_same {
+            log.add_finding(
+                "delta",
+                self.tensors,
+                position,
+                format!("time_delta_days {delta}"),
+                format!("{expected}, computed from the times"),
+            );
+        }
+    }
 }
 
 fn report_unseen_tokens(

@@ -10,7 +10,7 @@ use crate::error::Result;
 
 /// Maximum size in bytes of an output that one thread writes; a larger output is divided among
 /// threads.
-const GRAIN: usize = 512 << 10;
+const MAX_SERIAL_BYTES: usize = 512 << 10;
 
 pub(super) trait EntryBytes: Copy + Sync {
     /// Size of an entry in bytes, never 0.
@@ -69,7 +69,7 @@ impl EntryBytes for AnySize {
 
 /// A result of fewer bytes is allocated on the heap, because writing to reused memory of the heap
 /// is 3 times as fast as writing to new pages. A larger result gets a memory mapping of its own.
-const HEAP: usize = 32 << 20;
+const MAX_HEAP_BYTES: usize = 32 << 20;
 
 /// Evaluates `$body` with `$e` bound to an `EntryBytes` of `$size` bytes (not 0). Common sizes are
 /// compile-time constants.
@@ -126,7 +126,7 @@ fn split_lists(
     parallel: bool,
     leaf: &(impl Fn(Range<usize>, &mut [u8]) -> Result<()> + Sync),
 ) -> Result<()> {
-    if !parallel || out.len() <= GRAIN || lists.len() < 2 {
+    if !parallel || out.len() <= MAX_SERIAL_BYTES || lists.len() < 2 {
         return leaf(lists, out);
     }
     let half = layout.ranges(lists.clone()).len() / 2;
@@ -152,7 +152,7 @@ pub(super) fn fill_buffer(
     bytes: usize,
     write: impl FnOnce(&mut [u8]) -> Result<()>,
 ) -> Result<Buffer> {
-    if bytes < HEAP {
+    if bytes < MAX_HEAP_BYTES {
         let mut heap = MutableBuffer::from_len_zeroed(bytes);
         write(heap.as_slice_mut())?;
         return Ok(heap.into());

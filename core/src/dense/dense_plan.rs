@@ -1,4 +1,5 @@
-//! [`DensePlan`]: which bytes of a dense tensor hold values of a ragged array, and which hold padding.
+//! [`DensePlan`]: which bytes of a dense tensor hold values of a ragged array, and which hold
+//! padding.
 //!
 //! Each level of lists is one axis of the tensor. The children of a list are at the start of the
 //! axis, or at its end with [`PaddingSide::Left`]. Children that do not fit are dropped, and the
@@ -16,13 +17,13 @@ use arrow::array::OffsetSizeTrait;
 use rayon::prelude::*;
 
 use super::PaddingSide;
-use super::padding::{GRAIN, PaddingBytes};
+use super::padding::{PaddingBytes, TASK_BYTES};
 use crate::array::{Layout, Offsets};
 
 /// Number of bytes of lists that are filled with padding before their values are written: few
 /// enough to stay in the L1 cache until then, but so many that they are filled about as fast as
 /// more bytes.
-const GROUP: usize = 32 << 10;
+const FILL_BYTES: usize = 32 << 10;
 
 /// Writes the values of a tensor, list by list.
 pub(crate) trait DenseSink: Sync {
@@ -175,7 +176,7 @@ impl DensePlan {
                 Layout::Uniform { size, .. } => LevelLayout::Uniform(*size),
             })
             .collect();
-        let parallel = parallel && bytes > GRAIN;
+        let parallel = parallel && bytes > TASK_BYTES;
         let writer = PlanWriter { levels, plan: self, sink, padding, parallel };
         writer.write_elements(0, 0..self.shape[0], &mut out[..bytes]);
     }
@@ -186,9 +187,9 @@ impl<S: DenseSink> PlanWriter<'_, S> {
         if axis == self.levels.len() {
             return self.write_leaves(range, out);
         }
-        if self.parallel && out.len() > GRAIN {
+        if self.parallel && out.len() > TASK_BYTES {
             let block = self.plan.blocks[axis];
-            let per_task = (GRAIN / block).max(1);
+            let per_task = (TASK_BYTES / block).max(1);
             out.par_chunks_mut(per_task * block).enumerate().for_each(|(task, out)| {
                 let first = range.start + task * per_task;
                 self.write_in_turn(axis, first..first + out.len() / block, out);
@@ -199,13 +200,13 @@ impl<S: DenseSink> PlanWriter<'_, S> {
     }
 
     fn write_leaves(&self, leaves: Range<usize>, out: &mut [u8]) {
-        if !self.parallel || out.len() <= 4 * GRAIN {
+        if !self.parallel || out.len() <= 4 * TASK_BYTES {
             return self.sink.values(leaves, out);
         }
         let leaf = self.plan.blocks[self.levels.len()];
-        // `GRAIN` is a multiple of every leaf size (1, 2, 4 or 8), so tasks split no leaf.
-        let per_task = GRAIN / leaf;
-        out.par_chunks_mut(GRAIN).enumerate().for_each(|(task, out)| {
+        // `TASK_BYTES` is a multiple of every leaf size (1, 2, 4 or 8), so tasks split no leaf.
+        let per_task = TASK_BYTES / leaf;
+        out.par_chunks_mut(TASK_BYTES).enumerate().for_each(|(task, out)| {
             let first = leaves.start + task * per_task;
             self.sink.values(first..first + out.len() / leaf, out);
         });
@@ -214,7 +215,7 @@ impl<S: DenseSink> PlanWriter<'_, S> {
     fn write_in_turn(&self, axis: usize, elements: Range<usize>, out: &mut [u8]) {
         let block = self.plan.blocks[axis];
         // Threads share the work of a longer list.
-        let is_short = !self.parallel || block <= 4 * GRAIN;
+        let is_short = !self.parallel || block <= 4 * TASK_BYTES;
         match &self.levels[axis] {
             LevelLayout::I32(o) if is_short && axis + 1 == self.levels.len() => {
                 self.write_lists(o, elements, out);
@@ -236,7 +237,7 @@ impl<S: DenseSink> PlanWriter<'_, S> {
         let (block, shape) = (self.plan.blocks[axis], self.plan.list_shape(axis));
         let base = offsets[0].as_usize();
         let mut first = lists.start;
-        for group in out.chunks_mut((GROUP / block).max(1) * block) {
+        for group in out.chunks_mut((FILL_BYTES / block).max(1) * block) {
             let last = first + group.len() / block;
             self.padding.fill_ahead(group);
             let ends = offsets[first..=last].array_windows::<2>();

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 /// Number of bytes that one parallel task writes: few enough to divide long rows evenly among
 /// threads, but so many that two tasks rarely write to the same huge page.
-pub(super) const GRAIN: usize = 1 << 20;
+pub(super) const TASK_BYTES: usize = 1 << 20;
 
 #[derive(Clone, Copy)]
 pub(crate) enum PaddingBytes {
@@ -77,9 +77,9 @@ impl PaddingBytes {
     /// Writes padding like [`write`](Self::write). The threads of the current pool share the work
     /// if there is much of it.
     pub(crate) fn write_parallel(self, out: &mut [u8]) {
-        if out.len() > 4 * GRAIN {
-            // `GRAIN` is a multiple of every fill value's size, so tasks split no element.
-            out.par_chunks_mut(GRAIN).for_each(|out| self.write(out));
+        if out.len() > 4 * TASK_BYTES {
+            // `TASK_BYTES` is a multiple of every fill value's size, so tasks split no element.
+            out.par_chunks_mut(TASK_BYTES).for_each(|out| self.write(out));
         } else {
             self.write(out);
         }

@@ -13,7 +13,7 @@ use crate::table::RaggedTable;
 
 /// Minimum total size in bytes of the tensors of a table: from this size on, threads build several
 /// tensors at a time. Waking the threads takes as long as writing some hundred kilobytes.
-const TOGETHER: usize = 4 << 20;
+const MIN_PARALLEL_BYTES: usize = 4 << 20;
 
 /// Size of one axis of the dense tensors.
 ///
@@ -213,7 +213,7 @@ impl RaggedTable {
             Ok((part.spec.name.clone(), parts.build_tensor(part)?))
         };
         let bytes: usize = parts.specs.iter().map(|p| p.spec.nbytes()).sum();
-        if parts.dense.parallel && bytes >= TOGETHER {
+        if parts.dense.parallel && bytes >= MIN_PARALLEL_BYTES {
             let all: Vec<_> = parts.specs.par_iter().with_max_len(1).map(build).collect();
             // If several tensors fail, return the error of the first of them.
             return all.into_iter().collect();

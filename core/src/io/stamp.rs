@@ -18,7 +18,7 @@ pub struct FileStamp {
 }
 
 /// Resolution of file times: changes within one kernel tick (1 to 10 ms) get the same time.
-const TICK: Duration = Duration::from_millis(10);
+const FILE_TIME_STEP: Duration = Duration::from_millis(10);
 /// Resolution of a file system whose times have no fraction of a second (FAT: 2 s).
 const WHOLE_SECONDS: Duration = Duration::from_secs(2);
 /// Maximum number of waits of [`FileStamp::read_settled`] for a file that keeps changing.
@@ -71,7 +71,11 @@ impl FileStamp {
     /// `None` if every such change gives other times, or if the times are in the future.
     fn time_to_settle(&self, now: SystemTime) -> Option<Duration> {
         let whole = |time: i128| time % 1_000_000_000 == 0;
-        let step = if whole(self.modified) && whole(self.changed) { WHOLE_SECONDS } else { TICK };
+        let step = if whole(self.modified) && whole(self.changed) {
+            WHOLE_SECONDS
+        } else {
+            FILE_TIME_STEP
+        };
         let last = u64::try_from(self.modified.max(self.changed)).ok()?;
         // A time in the future comes from another machine's clock; `read_settled` must not sleep
         // until that time.
@@ -129,7 +133,10 @@ mod tests {
         let second = 1_000_000_000;
         assert_eq!(at(2000 * second + 1).time_to_settle(now), None);
         assert_eq!(at(-5).time_to_settle(now), None);
-        assert_eq!(at(1000 * second - 1).time_to_settle(now), Some(TICK - Duration::from_nanos(1)));
+        assert_eq!(
+            at(1000 * second - 1).time_to_settle(now),
+            Some(FILE_TIME_STEP - Duration::from_nanos(1))
+        );
         assert_eq!(at(999 * second).time_to_settle(now), Some(Duration::from_secs(1)));
         assert_eq!(at(998 * second).time_to_settle(now), None);
     }

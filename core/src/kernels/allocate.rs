@@ -5,13 +5,13 @@ use crate::array::prefetch::request_huge_pages;
 /// The largest `mmap` threshold of glibc in bytes. The pages of larger allocations are always
 /// freshly mapped. With pages of 4 KiB, filling such an allocation spends half of its time in page
 /// faults.
-const MAPPED: usize = 32 << 20;
+const MIN_MAPPED_BYTES: usize = 32 << 20;
 
-/// Allocates an empty vector for `n` values. Requests huge pages if they take [`MAPPED`] bytes or
-/// more; the system may refuse.
+/// Allocates an empty vector for `n` values. Requests huge pages if they take [`MIN_MAPPED_BYTES`]
+/// bytes or more; the system may refuse.
 pub(super) fn allocate_values<T>(n: usize) -> Vec<T> {
     let mut room = Vec::with_capacity(n);
-    if n.saturating_mul(size_of::<T>()) >= MAPPED {
+    if n.saturating_mul(size_of::<T>()) >= MIN_MAPPED_BYTES {
         request_huge_pages(&mut room);
     }
     room
@@ -33,7 +33,14 @@ mod tests {
 
     #[test]
     fn room_is_there_and_holds_what_is_written() {
-        for n in [0, 1, MAPPED / 8 - 1, MAPPED / 8, MAPPED / 8 + 1, MAPPED / 2 + 12_345] {
+        for n in [
+            0,
+            1,
+            MIN_MAPPED_BYTES / 8 - 1,
+            MIN_MAPPED_BYTES / 8,
+            MIN_MAPPED_BYTES / 8 + 1,
+            MIN_MAPPED_BYTES / 2 + 12_345,
+        ] {
             let mut room: Vec<u64> = allocate_values(n);
             assert!(room.is_empty() && room.capacity() >= n);
             room.extend((0..n as u64).map(|i| i * 7));

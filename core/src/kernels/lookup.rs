@@ -122,61 +122,9 @@ impl LookupIndex {
             )));
         }
         let data_type = value_type(keys.data_type()).clone();
-        let duplicate = |key: &dyn std::fmt::Display| {
-            Error::invalid(format!(
-                "the key {key} occurs twice; make the keys unique, for example with SELECT DISTINCT or GROUP BY"
-            ))
-        };
-        if is_text(&data_type) {
-            let strings = cast(keys, &DataType::Utf8)?;
-            let strings = strings.as_string::<i32>();
-            let mut rows_by_key = HashMap::with_capacity(strings.len());
-            for (text, row) in strings.iter().zip(0..rows) {
-                let Some(text) = text else { continue };
-                match rows_by_key.entry(Box::from(text)) {
-                    Entry::Occupied(_) => return Err(duplicate(&format!("{text:?}"))),
-                    Entry::Vacant(free) => free.insert(row),
-                };
-            }
-            return Ok(Self { data_type, index: KeyIndex::Strings(rows_by_key) });
-        }
-        let whole = cast(keys, &data_type)?;
-        let numbers = to_key_integers(&whole, &data_type)?;
-        if numbers.null_count() > whole.null_count() {
-            let lost = (0..whole.len()).find(|row| numbers.is_null(*row) && whole.is_valid(*row));
-            let key = array_value_to_string(&whole, lost.unwrap_or_default())?;
-            return Err(Error::invalid(format!(
-                "the key {key} of the table does not fit a signed 64-bit integer; cast the keys to strings, and also the values to look up"
-            )));
-        }
-        let (mut least, mut most) = (i64::MAX, i64::MIN);
-        for number in numbers.iter().flatten() {
-            (least, most) = (least.min(number), most.max(number));
-        }
-        let span = most.checked_sub(least).and_then(|s| usize::try_from(s).ok());
-        let index = match span.filter(|s| *s < (1 << 16) + 8 * numbers.len()) {
-            Some(span) => {
-                let mut table = vec![ABSENT; span + 1];
-                for (number, row) in numbers.iter().zip(0..rows) {
-                    let Some(number) = number else { continue };
-                    let slot = usize::try_from(number.wrapping_sub(least)).unwrap_or(0);
-                    if std::mem::replace(&mut table[slot], row) != ABSENT {
-                        return Err(duplicate(&number));
-                    }
-                }
-                KeyIndex::Dense { first: least, table }
-            }
-            None => {
-                let mut rows_by_key =
-                    HashMap::with_capacity_and_hasher(numbers.len(), SecretHashState::default());
-                for (number, row) in numbers.iter().zip(0..rows) {
-                    let Some(number) = number else { continue };
-                    if rows_by_key.insert(number, row).is_some() {
-                        return Err(duplicate(&number));
-                    }
-                }
-                KeyIndex::Sparse(rows_by_key)
-            }
+        let index = match is_text(&data_type) {
+            true => index_strings(&cast(keys, &DataType::Utf8)?, rows)?,
+            false => index_integers(&read_integer_keys(keys, &data_type)?, rows)?,
         };
         Ok(Self { data_type, index })
     }
@@ -246,6 +194,69 @@ impl LookupIndex {
             }
         }
     }
+}
+
+fn index_strings(keys: &ArrayRef, rows: u32) -> Result<KeyIndex> {
+    let strings = keys.as_string::<i32>();
+    let mut rows_by_key = HashMap::with_capacity(strings.len());
+    for (text, row) in strings.iter().zip(0..rows) {
+        let Some(text) = text else { continue };
+        match rows_by_key.entry(Box::from(text)) {
+            Entry::Occupied(_) => return Err(make_repeated_key_error(&format!("{text:?}"))),
+            Entry::Vacant(free) => free.insert(row),
+        };
+    }
+    Ok(KeyIndex::Strings(rows_by_key))
+}
+
+/// Converts the keys of a table, which have the type `to` or are a dictionary of it, to integers.
+/// Returns an error for a key that does not fit.
+fn read_integer_keys(keys: &ArrayRef, to: &DataType) -> Result<Int64Array> {
+    let whole = cast(keys, to)?;
+    let numbers = to_key_integers(&whole, to)?;
+    if numbers.null_count() > whole.null_count() {
+        let lost = (0..whole.len()).find(|row| numbers.is_null(*row) && whole.is_valid(*row));
+        let key = array_value_to_string(&whole, lost.unwrap_or_default())?;
+        return Err(Error::invalid(format!(
+            "the key {key} of the table does not fit a signed 64-bit integer; cast the keys to strings, and also the values to look up"
+        )));
+    }
+    Ok(numbers)
+}
+
+fn index_integers(keys: &Int64Array, rows: u32) -> Result<KeyIndex> {
+    let (mut least, mut most) = (i64::MAX, i64::MIN);
+    for key in keys.iter().flatten() {
+        (least, most) = (least.min(key), most.max(key));
+    }
+    // A dense table has at most 2^16 entries, and 8 more per key.
+    let span = most.checked_sub(least).and_then(|s| usize::try_from(s).ok());
+    let Some(span) = span.filter(|s| *s < (1 << 16) + 8 * keys.len()) else {
+        let mut rows_by_key =
+            HashMap::with_capacity_and_hasher(keys.len(), SecretHashState::default());
+        for (key, row) in keys.iter().zip(0..rows) {
+            let Some(key) = key else { continue };
+            if rows_by_key.insert(key, row).is_some() {
+                return Err(make_repeated_key_error(&key));
+            }
+        }
+        return Ok(KeyIndex::Sparse(rows_by_key));
+    };
+    let mut table = vec![ABSENT; span + 1];
+    for (key, row) in keys.iter().zip(0..rows) {
+        let Some(key) = key else { continue };
+        let slot = usize::try_from(key.wrapping_sub(least)).unwrap_or(0);
+        if std::mem::replace(&mut table[slot], row) != ABSENT {
+            return Err(make_repeated_key_error(&key));
+        }
+    }
+    Ok(KeyIndex::Dense { first: least, table })
+}
+
+fn make_repeated_key_error(key: &dyn std::fmt::Display) -> Error {
+    Error::invalid(format!(
+        "the key {key} occurs twice; make the keys unique, for example with SELECT DISTINCT or GROUP BY"
+    ))
 }
 
 /// Converts values to the integers that a [`KeyIndex`] has for keys of type `of`. A value that can

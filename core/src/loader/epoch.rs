@@ -46,7 +46,7 @@ pub(super) struct WorkerPool {
 /// If the first batch of an epoch has at least this many bytes, all threads build each batch
 /// together. The first batch is then ready sooner, and fewer batches need memory at the same time;
 /// the throughput is the same.
-const LARGE: usize = 8 << 20;
+const LARGE_BATCH_BYTES: usize = 8 << 20;
 
 #[derive(Debug)]
 struct EpochState {
@@ -85,7 +85,10 @@ impl Epoch {
             let together = !pool.is_of_caller
                 && pool.threads.current_num_threads() > 1
                 && first < epoch.plan.num_batches()
-                && epoch.plan.draft_batch(first).is_ok_and(|draft| draft.bytes >= LARGE);
+                && epoch
+                    .plan
+                    .draft_batch(first)
+                    .is_ok_and(|draft| draft.bytes >= LARGE_BATCH_BYTES);
             let in_flight =
                 if together { options.prefetch.saturating_add(1) } else { options.max_in_flight() };
             let shared = Arc::new(EpochState::new(Arc::clone(&epoch.plan), 0));
@@ -374,7 +377,7 @@ mod tests {
 
     use arrow::array::UInt16Array;
 
-    use super::LARGE;
+    use super::LARGE_BATCH_BYTES;
     use crate::dense::AxisSize;
     use crate::loader::{Loader, LoaderOptions};
     use crate::table::RaggedTable;
@@ -478,7 +481,7 @@ mod tests {
             sleep(Duration::from_millis(20));
             NOW.fetch_sub(1, Ordering::SeqCst);
         };
-        for (size, at_once) in [(LARGE, 1), (1, 2)] {
+        for (size, at_once) in [(LARGE_BATCH_BYTES, 1), (1, 2)] {
             MOST.store(0, Ordering::SeqCst);
             let options = LoaderOptions::new(1)
                 .sizes([AxisSize::Exactly(size)])
@@ -496,7 +499,7 @@ mod tests {
         let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap());
         for _ in 0..20 {
             let options = LoaderOptions::new(1)
-                .sizes([AxisSize::Exactly(LARGE / 2)])
+                .sizes([AxisSize::Exactly(LARGE_BATCH_BYTES / 2)])
                 .pool(Arc::clone(&pool))
                 .prefetch(1);
             let epoch = Arc::new(Mutex::new(loader(12, options).epoch(0).unwrap()));

@@ -17,7 +17,7 @@ use crate::table::{Column, RaggedTable, join_layouts};
 
 /// If the deepest tensor has at least this many elements, padding included, threads build several
 /// tensors at once.
-const TOGETHER: usize = 1 << 20;
+const MIN_PARALLEL_ELEMENTS: usize = 1 << 20;
 
 /// A tensor of a [`TableStack`].
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +93,7 @@ impl<'a> TableStack<'a> {
     ) -> Result<Vec<DenseTensor>> {
         let sizes = self.layouts.iter().map(Layout::max_length);
         let cells = sizes.fold(self.tables.len(), usize::saturating_mul);
-        if options.parallel && cells >= TOGETHER {
+        if options.parallel && cells >= MIN_PARALLEL_ELEMENTS {
             let all: Vec<_> = wanted
                 .par_iter()
                 .with_max_len(1)

@@ -10,13 +10,13 @@ use crate::cli::output::{
 use crate::table::LengthHistogram;
 
 /// Number of characters of a line if standard output is a file or a pipe.
-const LINE: usize = 80;
+const FILE_WIDTH: usize = 80;
 /// Minimum and maximum width of a chart on a terminal, in characters. On a wide terminal, longer
 /// bars would not be easier to compare.
-const LINES: (usize, usize) = (40, 120);
+const WIDTH_LIMITS: (usize, usize) = (40, 120);
 /// Maximum number of characters of the label of a bar, or half of the chart's width if that is
 /// less.
-const LABEL: usize = 30;
+const MAX_LABEL_WIDTH: usize = 30;
 const BARS: usize = 10;
 /// The characters of a bar: a blank, the blocks of one eighth to seven eighths of a cell, and the
 /// full block.
@@ -40,7 +40,8 @@ pub(super) struct ChartCanvas {
 
 impl ChartCanvas {
     pub(super) fn from_terminal() -> Self {
-        let line = find_terminal_width().map_or(LINE, |width| width.clamp(LINES.0, LINES.1));
+        let line = find_terminal_width()
+            .map_or(FILE_WIDTH, |width| width.clamp(WIDTH_LIMITS.0, WIDTH_LIMITS.1));
         Self { charset: Charset::from_locale(), line }
     }
 }
@@ -87,7 +88,7 @@ pub(super) fn write_bars(
     if most == 0 {
         return Ok(());
     }
-    let most_label = LABEL.min(line / 2);
+    let most_label = MAX_LABEL_WIDTH.min(line / 2);
     let labels: Vec<String> =
         bars.iter().map(|b| shorten_label(&b.label, most_label, charset)).collect();
     let width = labels.iter().map(|l| l.chars().count()).max().unwrap_or(0);
@@ -157,18 +158,18 @@ mod tests {
     fn bars_fit_the_line_and_are_proportional() {
         let lengths: LengthHistogram = (0..1000usize).map(|i| i % 40).collect();
         for charset in [Charset::Utf8, Charset::Ascii] {
-            for line in [40, LINE, 120] {
+            for line in [40, FILE_WIDTH, 120] {
                 let text = draw_text(&lengths, charset, line);
                 assert!(text.lines().all(|l| l.chars().count() <= line), "{text}");
                 assert_eq!(text.lines().last().map(|l| l.chars().count()), Some(line), "{text}");
                 assert!(text.contains("(median 19, p90 35, p99 39)"), "{text}");
                 assert_eq!(text.is_ascii(), charset == Charset::Ascii);
             }
-            assert_eq!(draw_text(&lengths, charset, LINE).lines().count(), 2 + 8);
+            assert_eq!(draw_text(&lengths, charset, FILE_WIDTH).lines().count(), 2 + 8);
         }
         let one: LengthHistogram = [3].into_iter().collect();
-        assert!(draw_text(&one, Charset::Ascii, LINE).contains("  3 ####"));
-        assert_eq!(draw_text(&LengthHistogram::default(), Charset::Utf8, LINE), "");
+        assert!(draw_text(&one, Charset::Ascii, FILE_WIDTH).contains("  3 ####"));
+        assert_eq!(draw_text(&LengthHistogram::default(), Charset::Utf8, FILE_WIDTH), "");
         assert_eq!(draw_bar(1, 1_000_000, 10, Charset::Utf8), "▏         ");
         assert_eq!(draw_bar(1, 1_000_000, 4, Charset::Ascii), "#   ");
         assert_eq!(draw_bar(u64::MAX, u64::MAX, 3, Charset::Utf8), "███");
@@ -182,7 +183,7 @@ mod tests {
             ChartBar { label: "ä".into(), count: 2 },
         ];
         for charset in [Charset::Utf8, Charset::Ascii] {
-            for line in [40, LINE] {
+            for line in [40, FILE_WIDTH] {
                 let mut out = Vec::new();
                 write_bars("shares", &bars, false, ChartCanvas { charset, line }, &mut out)
                     .unwrap();

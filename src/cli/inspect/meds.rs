@@ -16,7 +16,7 @@ use crate::io::meds::{CodeSummary, MedsSummary, PartSummary, descriptions};
 use crate::io::meds_torch::MedsFolder;
 
 /// Number of the most frequent code prefixes that get a bar each; one more bar sums up all others.
-const PREFIXES: usize = 9;
+const SHOWN_PREFIXES: usize = 9;
 
 pub(super) struct MedsReport {
     summary: MedsSummary,
@@ -76,7 +76,7 @@ impl MedsReport {
         let counts = codes
             .iter()
             .map(|c| (c.code.as_str(), c.occurrences.measurements + c.occurrences.statics));
-        let bars: Vec<ChartBar> = count_prefixes(counts, PREFIXES)
+        let bars: Vec<ChartBar> = count_prefixes(counts, SHOWN_PREFIXES)
             .into_iter()
             .map(|(label, count)| ChartBar { label, count })
             .collect();

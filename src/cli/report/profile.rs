@@ -8,7 +8,7 @@ use arrow::datatypes::{
     DataType, DurationMicrosecondType, Float64Type, Int32Type, Int64Type, TimeUnit, UInt64Type,
 };
 
-use super::sketch::{EXACT, NumberSketch};
+use super::sketch::{MAX_EXACT, NumberSketch};
 use crate::cli::command_failure::Outcome;
 use crate::cli::stats::{DurationHistogram, GroupProfile, cast_to_microseconds, find_table_ranges};
 use crate::table::{Column, LengthHistogram, RaggedTable};
@@ -176,7 +176,7 @@ impl ColumnProfile {
         match self.kind {
             ValueKind::Text => self.texts.is_full.then_some(MAX_DISTINCT_TEXTS),
             ValueKind::Other => None,
-            _ => self.sketch.count_distinct().is_none().then_some(EXACT),
+            _ => self.sketch.count_distinct().is_none().then_some(MAX_EXACT),
         }
     }
 }

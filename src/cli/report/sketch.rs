@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 /// Maximum number of distinct numbers that a [`NumberSketch`] counts exactly.
-pub(super) const EXACT: usize = 1 << 16;
+pub(super) const MAX_EXACT: usize = 1 << 16;
 /// Maximum number of values that a [`NumberSketch`] sorts at a time, to count equal values
 /// together.
-const CHUNK: usize = 1 << 16;
+const MAX_SORTED: usize = 1 << 16;
 
-/// Counts of finite numbers. Up to [`EXACT`] distinct numbers have one count each. If there are
+/// Counts of finite numbers. Up to [`MAX_EXACT`] distinct numbers have one count each. If there are
 /// more, each range of numbers has one count, and the width of a range is proportional to the
 /// numbers in it. The counts do not depend on the order in which numbers arrive, or on their
 /// division into batches.
@@ -20,7 +20,7 @@ pub(super) struct NumberSketch {
     /// Number of low bits that the keys of `counts` lack: 0 while each number has its own count,
     /// then `coarse`.
     dropped: u32,
-    /// Value of `dropped` once there are more than [`EXACT`] distinct numbers.
+    /// Value of `dropped` once there are more than [`MAX_EXACT`] distinct numbers.
     coarse: u32,
     total: u64,
     range: Option<(f64, f64)>,
@@ -35,14 +35,14 @@ impl NumberSketch {
 
     /// Counts the finite numbers in `numbers`. NaN and infinite numbers are ignored.
     pub(super) fn extend(&mut self, numbers: impl Iterator<Item = f64>) {
-        let mut keys = Vec::with_capacity(CHUNK.min(numbers.size_hint().0));
+        let mut keys = Vec::with_capacity(MAX_SORTED.min(numbers.size_hint().0));
         for number in numbers.filter(|n| n.is_finite()) {
             // This addition turns -0.0 into 0.0, so that both zeros count as one number.
             let number = number + 0.0;
             let (low, high) = self.range.unwrap_or((number, number));
             self.range = Some((low.min(number), high.max(number)));
             keys.push(to_key(number));
-            if keys.len() == CHUNK {
+            if keys.len() == MAX_SORTED {
                 self.add_keys(&mut keys);
             }
         }
@@ -59,7 +59,7 @@ impl NumberSketch {
             }
         }
         keys.clear();
-        if self.dropped == 0 && self.counts.len() > EXACT {
+        if self.dropped == 0 && self.counts.len() > MAX_EXACT {
             let exact = std::mem::take(&mut self.counts);
             self.dropped = self.coarse;
             for (key, count) in exact {

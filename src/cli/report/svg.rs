@@ -6,12 +6,12 @@ use crate::cli::histogram_bins::find_round_number;
 use crate::cli::output::{format_percent, group_digits};
 
 /// Height of the area of bars and lines in a chart, in pixels.
-const HEIGHT: f64 = 150.0;
+const PLOT_HEIGHT: f64 = 150.0;
 /// Height of a line of text, in pixels.
-const ROW: f64 = 15.0;
-/// Width of a character of a label, and width of the narrowest chart (`NARROW`), in pixels.
-const CHARACTER: f64 = 7.0;
-const NARROW: f64 = 250.0;
+const LINE_HEIGHT: f64 = 15.0;
+/// Width of a character of a label, and width of the narrowest chart (`MIN_WIDTH`), in pixels.
+const CHARACTER_WIDTH: f64 = 7.0;
+const MIN_WIDTH: f64 = 250.0;
 
 /// A bar takes at most `1 / SLOTS` of the width of the histogram. Without this limit, a histogram
 /// of two bars would have very wide bars.
@@ -37,12 +37,12 @@ pub(super) fn draw_bars(
     bars: &[SvgBar],
     marks: &[SvgMark],
 ) {
-    let top = ROW * marks.len() as f64 + 6.0;
-    let bottom = top + HEIGHT;
-    open_chart(html, "chart bars", description, bottom + ROW + 8.0);
+    let top = LINE_HEIGHT * marks.len() as f64 + 6.0;
+    let bottom = top + PLOT_HEIGHT;
+    open_chart(html, "chart bars", description, bottom + LINE_HEIGHT + 8.0);
     let most = bars.iter().map(|b| b.count).max().unwrap_or(0).max(1);
     for tick in choose_ticks(most) {
-        let y = bottom - HEIGHT * compute_share(tick, most);
+        let y = bottom - PLOT_HEIGHT * compute_share(tick, most);
         draw_grid_line(html, y, &shorten_count(tick));
     }
     let width = 1.0 / bars.len().max(SLOTS) as f64;
@@ -52,8 +52,11 @@ pub(super) fn draw_bars(
         let x = width * i as f64;
         draw_bar(html, bar, x, width, top, most);
         if i % step == 0 {
-            let label =
-                [("x", &*to_percent(x)), ("y", &*to_pixels(bottom + ROW)), ("class", "start")];
+            let label = [
+                ("x", &*to_percent(x)),
+                ("y", &*to_pixels(bottom + LINE_HEIGHT)),
+                ("class", "start"),
+            ];
             html.write_element("text", &label, &bar.label);
         }
     }
@@ -72,7 +75,7 @@ fn draw_grid_line(html: &mut HtmlWriter, y: f64, label: &str) {
 fn draw_bar(html: &mut HtmlWriter, bar: &SvgBar, x: f64, width: f64, top: f64, most: u64) {
     // A bar that counts any value has a minimum height, so that it is visible.
     let height =
-        (HEIGHT * compute_share(bar.count, most)).max(if bar.count > 0 { 1.5 } else { 0.0 });
+        (PLOT_HEIGHT * compute_share(bar.count, most)).max(if bar.count > 0 { 1.5 } else { 0.0 });
     // The tooltip belongs to an invisible area of the full height of the chart, so that it is also
     // shown above a low bar.
     html.open("g", &[("class", "hit")]);
@@ -82,7 +85,7 @@ fn draw_bar(html: &mut HtmlWriter, bar: &SvgBar, x: f64, width: f64, top: f64, m
             ("x", &to_percent(x)),
             ("width", &to_percent(width)),
             ("y", &to_pixels(top)),
-            ("height", &to_pixels(HEIGHT)),
+            ("height", &to_pixels(PLOT_HEIGHT)),
             ("class", "area"),
         ],
     );
@@ -92,7 +95,7 @@ fn draw_bar(html: &mut HtmlWriter, bar: &SvgBar, x: f64, width: f64, top: f64, m
         &[
             ("x", &to_percent(x + gap)),
             ("width", &to_percent(width - 2.0 * gap)),
-            ("y", &to_pixels(top + HEIGHT - height)),
+            ("y", &to_pixels(top + PLOT_HEIGHT - height)),
             ("height", &to_pixels(height)),
             ("class", "bar"),
         ],
@@ -104,8 +107,9 @@ fn draw_bar(html: &mut HtmlWriter, bar: &SvgBar, x: f64, width: f64, top: f64, m
 /// Draws a vertical line with a label for each of `marks`. `place` converts the position of a mark
 /// among the bars to its position in the chart.
 fn draw_marks(html: &mut HtmlWriter, marks: &[SvgMark], place: impl Fn(f64) -> f64, bottom: f64) {
-    let fits =
-        |mark: &SvgMark| (1.0 - place(mark.at)) * NARROW > CHARACTER * mark.label.len() as f64;
+    let fits = |mark: &SvgMark| {
+        (1.0 - place(mark.at)) * MIN_WIDTH > CHARACTER_WIDTH * mark.label.len() as f64
+    };
     // A line begins at the height of its label, and each label is one row below the previous one.
     // The lines with a label on the right come first, from left to right. The lines near the right
     // edge have their label on the left, and follow from right to left. In this order, no line
@@ -113,7 +117,7 @@ fn draw_marks(html: &mut HtmlWriter, marks: &[SvgMark], place: impl Fn(f64) -> f
     let on_left = marks.iter().rev().filter(|m| !fits(m));
     for (i, mark) in marks.iter().filter(|m| fits(m)).chain(on_left).enumerate() {
         let at = place(mark.at);
-        let y = ROW * (i as f64 + 1.0) - 3.0;
+        let y = LINE_HEIGHT * (i as f64 + 1.0) - 3.0;
         write_line(html, "casing", (at, y - 8.0), (at, bottom));
         write_line(html, "mark", (at, y - 8.0), (at, bottom));
         let (class, shift) = if fits(mark) { ("start halo", 4.0) } else { ("end halo", -4.0) };
@@ -144,10 +148,10 @@ pub(super) fn draw_shares(
     positions: &[String],
     series: &[SvgCurve],
 ) {
-    let (top, bottom) = (10.0, 10.0 + HEIGHT);
-    open_chart(html, "chart curves", description, bottom + ROW + 8.0);
+    let (top, bottom) = (10.0, 10.0 + PLOT_HEIGHT);
+    open_chart(html, "chart curves", description, bottom + LINE_HEIGHT + 8.0);
     for tick in [0.0, 0.25, 0.5, 0.75, 1.0] {
-        let y = bottom - HEIGHT * tick;
+        let y = bottom - PLOT_HEIGHT * tick;
         draw_grid_line(html, y, &format!("{:.0}%", tick * 100.0));
     }
     let last = positions.len().saturating_sub(1).max(1) as f64;
@@ -156,7 +160,7 @@ pub(super) fn draw_shares(
         let points = series.shares.iter().enumerate().map(|(i, share)| (at(i), *share));
         draw_curve(html, number, top, points);
         for (i, share) in series.shares.iter().enumerate() {
-            let y = bottom - HEIGHT * replace_nonfinite(*share);
+            let y = bottom - PLOT_HEIGHT * replace_nonfinite(*share);
             html.open("svg", &[("x", &to_percent(at(i))), ("y", &to_pixels(y)), ("class", "over")]);
             draw_shape(html, number);
             let tip = format!(
@@ -183,7 +187,7 @@ pub(super) fn draw_shares(
                 "text",
                 &[
                     ("x", &to_percent(at(i))),
-                    ("y", &to_pixels(bottom + ROW + 3.0)),
+                    ("y", &to_pixels(bottom + LINE_HEIGHT + 3.0)),
                     ("class", class),
                 ],
                 label,
@@ -216,7 +220,7 @@ fn draw_curve(
         &[
             ("y", &to_pixels(top)),
             ("width", "100%"),
-            ("height", &to_pixels(HEIGHT)),
+            ("height", &to_pixels(PLOT_HEIGHT)),
             ("viewBox", "0 0 100 100"),
             ("preserveAspectRatio", "none"),
             ("class", "over"),
@@ -338,7 +342,7 @@ pub(super) fn draw_lanes(
 ) {
     let pitch = 44.0;
     let bottom = pitch * lanes.len() as f64 + 4.0;
-    open_chart(html, "chart lanes", description, bottom + ROW + 8.0);
+    open_chart(html, "chart lanes", description, bottom + LINE_HEIGHT + 8.0);
     let last = labels.len().saturating_sub(1).max(1) as f64;
     for i in 0..labels.len() {
         let x = i as f64 / last;
@@ -383,7 +387,7 @@ pub(super) fn draw_lanes(
         let x = to_percent(i as f64 / last);
         html.write_element(
             "text",
-            &[("x", &x), ("y", &to_pixels(bottom + ROW)), ("class", class)],
+            &[("x", &x), ("y", &to_pixels(bottom + LINE_HEIGHT)), ("class", class)],
             label,
         );
     }

@@ -128,7 +128,7 @@ impl ShellHelper {
 }
 
 /// Maximum time that the shell waits for the columns of a file when it completes a word.
-const PATIENCE: Duration = Duration::from_millis(1500);
+const MAX_WAIT: Duration = Duration::from_millis(1500);
 
 /// Finds and remembers the columns of sources. A source is what FROM reads: a file, such as
 /// `'x.nrt'`, or a table function, such as `meds('DIR')`.
@@ -149,7 +149,7 @@ impl SourceColumns {
     }
 
     /// Returns the names of the columns of `source`. The list is empty if the source cannot be
-    /// read, or not within [`PATIENCE`].
+    /// read, or not within [`MAX_WAIT`].
     fn columns(&self, source: &str) -> Vec<String> {
         let look_up = || lock_mutex(&self.known).get(source).cloned();
         if let Some(columns) = look_up() {
@@ -167,7 +167,7 @@ impl SourceColumns {
             lock_mutex(&known).insert(source, columns.clone());
             let _ = done.send(columns);
         });
-        wait.recv_timeout(PATIENCE).unwrap_or_default()
+        wait.recv_timeout(MAX_WAIT).unwrap_or_default()
     }
 }
 

@@ -55,8 +55,8 @@ pub(crate) use self::operator_names::{
     DISTINCT, FILTER, NOT_DISTINCT, ON_LISTS, PREDICATES, SIGNED,
 };
 
-/// Plans a custom operator with which `sql::statement` has replaced a predicate or a clause. Returns
-/// any other operation unchanged.
+/// Plans a custom operator with which `sql::statement` has replaced a predicate or a clause.
+/// Returns any other operation unchanged.
 fn plan_custom_operator(
     expr: RawBinaryExpr,
     schema: &DFSchema,
@@ -344,7 +344,7 @@ fn type_empty_lists(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr
 /// Minimum number of nested operators, as in `((a + b) + c) + d`, for which the planner casts their
 /// result to the type that it already has. Outer operators then read the type of this cast instead
 /// of computing the types of all inner operators.
-const KNOWN: usize = 16;
+const MIN_CAST_OPERATORS: usize = 16;
 
 /// Makes the type of a long expression such as `a + b + c + ..` cheap to compute: the type of each
 /// operator depends on its whole left side. A long left side with numbers becomes one call. Any
@@ -366,7 +366,7 @@ fn shorten_left_side(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExp
     let arithmetic =
         |op: &BinaryOperator| list_operation(op).is_some_and(|(op, _)| op.is_arithmetic());
     if arithmetic(&expr.op)
-        && is_chain(&expr.left, KNOWN)
+        && is_chain(&expr.left, MIN_CAST_OPERATORS)
         && let Ok(known) = expr.left.get_type(schema)
     {
         let chain = std::mem::replace(&mut expr.left, lit(ScalarValue::Null));

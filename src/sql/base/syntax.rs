@@ -4,8 +4,9 @@ use std::ops::ControlFlow;
 
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr, FromTable, FunctionArg, FunctionArgExpr, ObjectName, Query, Select, SelectItem, SetExpr,
-    Statement, TableFactor, TableWithJoins, UpdateTableFromKind, Value, Visit, visit_expressions,
+    Expr, FromTable, FunctionArg, FunctionArgExpr, Ident, ObjectName, Query, Select, SelectItem,
+    SetExpr, Statement, TableFactor, TableWithJoins, UpdateTableFromKind, Value, Visit,
+    visit_expressions,
 };
 use datafusion::logical_expr::sqlparser::dialect::DuckDbDialect;
 use datafusion::logical_expr::sqlparser::parser::Parser;
@@ -109,6 +110,16 @@ pub(in crate::sql) fn list_selects(query: &Query) -> Vec<&Select> {
 /// Whether an item of a SELECT list is `*` or `t.*`.
 pub(in crate::sql) fn is_star(item: &SelectItem) -> bool {
     matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
+}
+
+/// Gives an item of a SELECT list the alias `name`, in quotes. An item with an alias stays
+/// unchanged, and so does `*`.
+pub(in crate::sql) fn name_item(item: &mut SelectItem, name: String) {
+    if let SelectItem::UnnamedExpr(expr) = item {
+        let expr = std::mem::replace(expr, Expr::value(Value::Null));
+        let alias = Ident::with_quote('"', name);
+        *item = SelectItem::ExprWithAlias { expr, alias };
+    }
 }
 
 /// Returns the number of columns of a query without a star, for a set operation that of its first

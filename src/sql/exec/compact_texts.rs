@@ -21,7 +21,7 @@ use crate::sql::exec::{pass_through, same_statistics};
 
 /// A column of strings whose buffers have at most this number of bytes is not copied, because a
 /// copy would save little.
-const SMALL: usize = 64 << 10;
+const MAX_KEPT_BYTES: usize = 64 << 10;
 
 /// Physical optimizer rule: below a sort, copies strings that are much shorter than their buffers.
 ///
@@ -124,7 +124,7 @@ fn compact_batch(batch: RecordBatch) -> Result<RecordBatch> {
 
 fn compact_column<T: ByteViewType>(strings: &GenericByteViewArray<T>) -> Option<ArrayRef> {
     let held: usize = strings.data_buffers().iter().map(Buffer::capacity).sum();
-    let is_wasteful = held > SMALL && held / 2 > strings.total_buffer_bytes_used();
+    let is_wasteful = held > MAX_KEPT_BYTES && held / 2 > strings.total_buffer_bytes_used();
     is_wasteful.then(|| Arc::new(strings.gc()) as ArrayRef)
 }
 

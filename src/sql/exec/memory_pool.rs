@@ -16,7 +16,7 @@ use crate::error::MORE_MEMORY;
 use crate::memory::{add_used, memory_limit, memory_used, subtract_used, try_add_used};
 
 /// Maximum number of operators that an error lists: those that hold the most memory.
-const NAMED: usize = 3;
+const MAX_NAMED_OPERATORS: usize = 3;
 
 /// Maximum number of bytes of its share that a sort or an aggregate leaves for its merge while it
 /// collects rows.
@@ -24,7 +24,7 @@ const MERGE_BYTES: usize = 10 << 20;
 
 /// Maximum number of bytes of its share that an operator gets even if all memory is in use, so that
 /// merges, which cannot spill, succeed.
-const GUARANTEED: usize = 16 << 20;
+const GUARANTEED_BYTES: usize = 16 << 20;
 
 thread_local! {
     /// The id of the consumer for the rows of a new sort, until the same thread registers the
@@ -38,9 +38,9 @@ thread_local! {
 /// The memory that nothing else uses is divided equally among the operators that can spill: none of
 /// them may hold more than its share. Partitions start one after the other, so the first operators
 /// may fill the memory before the others reserve any. The first ones spill when they need more
-/// memory; until then, the others may exceed the limit, each by a first batch and by [`GUARANTEED`]
-/// bytes. The success of a query thus depends less on the order in which its operators reserve
-/// memory.
+/// memory; until then, the others may exceed the limit, each by a first batch and by
+/// [`GUARANTEED_BYTES`] bytes. The success of a query thus depends less on the order in which its
+/// operators reserve memory.
 ///
 /// DataFusion's `FairSpillPool` also has shares, but its limit cannot change, and it does not count
 /// memory that is held outside of operators. In it, merges of sorts and of sorted partitions have
@@ -135,7 +135,8 @@ impl MemoryHolders {
     fn name_largest(&self) -> String {
         let mut held: Vec<&(String, usize)> = self.held.values().filter(|(_, n)| *n > 0).collect();
         held.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        let named = held.iter().take(NAMED).map(|(name, bytes)| format!("{name} {bytes}"));
+        let named =
+            held.iter().take(MAX_NAMED_OPERATORS).map(|(name, bytes)| format!("{name} {bytes}"));
         match named.collect::<Vec<_>>().join(", ") {
             none if none.is_empty() => none,
             names => format!(" (most by {names})"),
@@ -205,7 +206,7 @@ impl MemoryRequest {
     /// A sort may hold more than its share if the share was larger when the sort collected its
     /// rows. It must merge these rows to spill them.
     fn compute_guaranteed(&self, share: usize) -> usize {
-        let guaranteed = share.min(GUARANTEED);
+        let guaranteed = share.min(GUARANTEED_BYTES);
         guaranteed.max(self.peak.saturating_add(guaranteed / 2))
     }
 

@@ -23,7 +23,7 @@ use crate::sql::exec::one_input;
 
 /// Maximum number of bytes that all partitions prefetch together. If an eighth of the memory limit
 /// is less, that is the maximum instead.
-const PREFETCH: usize = 256 << 20;
+const MAX_PREFETCH_BYTES: usize = 256 << 20;
 
 /// Maximum number of batches that a partition prefetches.
 const PREFETCHED_BATCHES: usize = 1024;
@@ -149,7 +149,7 @@ impl ExecutionPlan for SourceOrderExec {
                 .try_flatten();
             Box::pin(RecordBatchStreamAdapter::new(schema, one_by_one))
         } else {
-            let share = PREFETCH.min(memory_limit() / 8) / partitions;
+            let share = MAX_PREFETCH_BYTES.min(memory_limit() / 8) / partitions;
             let ahead: Vec<SendableRecordBatchStream> = (0..partitions)
                 .map(|p| prefetch_partition(&self.input, p, &context, share))
                 .collect();

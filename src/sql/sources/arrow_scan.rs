@@ -152,7 +152,7 @@ enum ArrowForm {
 /// Magic bytes at the start and at the end of a file.
 const MAGIC: &[u8] = b"ARROW1";
 /// Number of bytes at the end of a file: 4 for the length of the footer, and 6 magic bytes.
-const TAIL: u64 = 10;
+const TAIL_BYTES: u64 = 10;
 /// Continuation marker before the length of a message, absent in old streams.
 const MARKER: [u8; 4] = [0xff; 4];
 
@@ -174,7 +174,7 @@ async fn read_schema(
     };
     let first = read(0, meta.size.min(8)).await?;
     if first.starts_with(MAGIC) {
-        let footer_end = meta.size.checked_sub(TAIL).ok_or_else(damaged)?;
+        let footer_end = meta.size.checked_sub(TAIL_BYTES).ok_or_else(damaged)?;
         let tail = read(footer_end, meta.size).await?;
         let tail = tail.as_ref().try_into().map_err(|_| damaged())?;
         let length = u64::try_from(read_footer_length(tail)?).map_err(|_| damaged())?;

@@ -182,10 +182,10 @@ impl RecordSplitter {
 }
 
 /// Distance in bytes between two positions of a file for which [`RecordMarks`] keeps the state.
-const STEP: u64 = 4 << 20;
+const MARK_DISTANCE: u64 = 4 << 20;
 
-/// The parser states at the positions 0, [`STEP`], 2 [`STEP`], .. of a file, as far as the file has
-/// been read.
+/// The parser states at the positions 0, [`MARK_DISTANCE`], 2 [`MARK_DISTANCE`], .. of a file, as
+/// far as the file has been read.
 struct RecordMarks {
     states: Vec<RecordSplitter>,
 }
@@ -224,7 +224,7 @@ impl RangeStarts {
         };
         // Starts one byte before `at`: if this byte ends a line, a record begins at `at`.
         let before = at.saturating_sub(1);
-        let mut step = before / STEP;
+        let mut step = before / MARK_DISTANCE;
         let mut records = {
             let mut marks = marks.lock().await;
             let wanted = usize::try_from(step).unwrap_or(usize::MAX);
@@ -233,16 +233,16 @@ impl RangeStarts {
                     break records.clone();
                 }
                 let known = marks.states.len().saturating_sub(1);
-                let start = u64::try_from(known).unwrap_or(u64::MAX).saturating_mul(STEP);
+                let start = u64::try_from(known).unwrap_or(u64::MAX).saturating_mul(MARK_DISTANCE);
                 let bytes = read_step(store, meta, start).await?;
                 let Some(mut records) = marks.states.last().cloned() else { return Ok(meta.size) };
                 records.skip_bytes(bytes.as_ref());
                 marks.states.push(records);
             }
         };
-        let mut from = before.saturating_sub(step.saturating_mul(STEP));
+        let mut from = before.saturating_sub(step.saturating_mul(MARK_DISTANCE));
         loop {
-            let start = step.saturating_mul(STEP);
+            let start = step.saturating_mul(MARK_DISTANCE);
             if start >= meta.size {
                 return Ok(meta.size);
             }
@@ -271,7 +271,7 @@ pub(in crate::sql) async fn check_closed_quotes(
     let mut at = start;
     while at < meta.size {
         records.skip_bytes(&read_step(store, meta, at).await?);
-        at = at.saturating_add(STEP);
+        at = at.saturating_add(MARK_DISTANCE);
     }
     match records.state {
         RecordState::InQuotes | RecordState::AfterEscape => exec_err!(
@@ -287,7 +287,7 @@ async fn read_step(
     meta: &ObjectMeta,
     start: u64,
 ) -> Result<bytes::Bytes> {
-    let end = start.saturating_add(STEP).min(meta.size);
+    let end = start.saturating_add(MARK_DISTANCE).min(meta.size);
     Ok(store.get_range(&meta.location, start..end).await?)
 }
 

@@ -80,10 +80,10 @@ pub(in crate::sql) fn has_names(options: &CsvOptions) -> bool {
     options.has_header == Some(true) && options.truncated_rows != Some(true)
 }
 
-/// Maximum number of records of a file that determine the types of columns. `RECORDS_OF_ALL` is the
-/// maximum of all files together.
-const RECORDS: usize = 1000;
-const RECORDS_OF_ALL: usize = 16_000;
+/// Maximum number of records of a file that determine the types of columns. `MAX_RECORDS_OF_ALL` is
+/// the maximum of all files together.
+const MAX_RECORDS: usize = 1000;
+const MAX_RECORDS_OF_ALL: usize = 16_000;
 /// Minimum number of records that are read from each file, however many files there are.
 const FEWEST_RECORDS: usize = 64;
 
@@ -99,8 +99,8 @@ pub(in crate::sql) async fn infer_csv_schema(
 ) -> Result<SchemaRef> {
     let options = resolve_options(csv, state);
     check_options(&options)?;
-    let most = options.schema_infer_max_rec.unwrap_or(RECORDS);
-    let share = RECORDS_OF_ALL / objects.len().max(1);
+    let most = options.schema_infer_max_rec.unwrap_or(MAX_RECORDS);
+    let share = MAX_RECORDS_OF_ALL / objects.len().max(1);
     let records = most.min(share.max(FEWEST_RECORDS));
     let compression = options.compression.into();
     let execution = &state.config_options().execution;

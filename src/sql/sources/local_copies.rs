@@ -20,11 +20,11 @@ use crate::access;
 use crate::sql::sources::stores::open_from_environment;
 
 /// Time for which a copy is used before the store is asked again whether the objects have changed.
-const RECHECK: Duration = Duration::from_secs(1);
+const RECHECK_TIME: Duration = Duration::from_secs(1);
 
 /// Maximum number of bytes that one request asks for. A larger answer may exceed the time limit of
 /// a request, by default 30 seconds until the whole answer has arrived.
-const RANGE: u64 = 16 << 20;
+const MAX_RANGE_BYTES: u64 = 16 << 20;
 
 /// Path, size, ETag and time of last change, in seconds since 1970, of each object of a copy.
 type CopyVersion = Vec<(String, u64, Option<String>, i64)>;
@@ -70,7 +70,7 @@ pub(in crate::sql) fn fetch_copy(url: &str, only: &[&str]) -> io::Result<PathBuf
     })?;
     let mut latest = lock_mutex(&slot);
     if let Some(latest) = &*latest
-        && latest.checked.elapsed() < RECHECK
+        && latest.checked.elapsed() < RECHECK_TIME
     {
         return Ok(latest.path.clone());
     }
@@ -187,9 +187,9 @@ fn to_stamp(meta: &ObjectMeta) -> (String, u64, Option<String>, i64) {
     (meta.location.to_string(), meta.size, meta.e_tag.clone(), meta.last_modified.timestamp())
 }
 
-/// Copies one object to the new file `path`, in several requests if it has more than [`RANGE`]
-/// bytes. All requests must find the same version of the object. `is_web` is whether the store is a
-/// web server.
+/// Copies one object to the new file `path`, in several requests if it has more than
+/// [`MAX_RANGE_BYTES`] bytes. All requests must find the same version of the object. `is_web` is
+/// whether the store is a web server.
 async fn copy_object(
     store: &Arc<dyn ObjectStore>,
     meta: &ObjectMeta,
@@ -231,8 +231,8 @@ async fn copy_object(
     }
 }
 
-/// Requests at most [`RANGE`] bytes of an object, from the byte `start` on. If the store is a web
-/// server (`is_web`) that does not answer this request, requests the whole object.
+/// Requests at most [`MAX_RANGE_BYTES`] bytes of an object, from the byte `start` on. If the store
+/// is a web server (`is_web`) that does not answer this request, requests the whole object.
 async fn request_range(
     store: &Arc<dyn ObjectStore>,
     meta: &ObjectMeta,
@@ -240,10 +240,10 @@ async fn request_range(
     start: u64,
 ) -> object_store::Result<GetResult> {
     let whole = GetOptions { if_match: meta.e_tag.clone(), ..GetOptions::default() };
-    if meta.size <= RANGE {
+    if meta.size <= MAX_RANGE_BYTES {
         return store.get_opts(&meta.location, whole).await;
     }
-    let end = start.saturating_add(RANGE).min(meta.size);
+    let end = start.saturating_add(MAX_RANGE_BYTES).min(meta.size);
     let range = Some(GetRange::Bounded(start..end));
     let answer = store.get_opts(&meta.location, GetOptions { range, ..whole.clone() }).await;
     match answer {

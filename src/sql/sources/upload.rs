@@ -36,7 +36,7 @@ use crate::sql::sources::training::BATCHES;
 const MIN_PART_BYTES: u64 = 8 << 20;
 
 /// Maximum number of parts of an upload. Stores allow 10,000.
-const PARTS: u64 = 9_000;
+const MAX_PARTS: u64 = 9_000;
 
 /// Number of parts that are sent at the same time.
 const AT_ONCE: usize = 4;
@@ -190,7 +190,7 @@ impl ObjectUpload {
         let io = |e| crate::Error::io(path, e);
         let file = access::open(path).map_err(io)?;
         let size = file.metadata().map_err(io)?.len();
-        let part = MIN_PART_BYTES.max(size.div_ceil(PARTS));
+        let part = MIN_PART_BYTES.max(size.div_ceil(MAX_PARTS));
         if size <= MIN_PART_BYTES {
             let (_, bytes) = read_part(file, path, part).await?;
             store.put(location, PutPayload::from(bytes)).await.map_err(to_error)?;

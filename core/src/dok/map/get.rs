@@ -36,10 +36,10 @@ const BLOCK: usize = 16;
 
 /// Capacity of a queue, which is never exceeded: a step of the pipeline leaves fewer than
 /// 2 * [`BLOCK`] keys in the queue, and the next step adds at most 2 * [`BLOCK`] keys.
-const QUEUE: usize = 4 * BLOCK;
+const QUEUE_CAPACITY: usize = 4 * BLOCK;
 
 /// Minimum number of keys per parallel task.
-const PART: usize = 1 << 14;
+const MIN_TASK_KEYS: usize = 1 << 14;
 
 pub(crate) const MISSING: u64 = u64::MAX;
 
@@ -138,14 +138,14 @@ struct OpenKey {
 }
 
 struct PrefetchQueue<T> {
-    waiting: [T; QUEUE],
+    waiting: [T; QUEUE_CAPACITY],
     head: usize,
     tail: usize,
 }
 
 impl<T: Copy> PrefetchQueue<T> {
     fn new(any: T) -> Self {
-        Self { waiting: [any; QUEUE], head: 0, tail: 0 }
+        Self { waiting: [any; QUEUE_CAPACITY], head: 0, tail: 0 }
     }
 
     #[inline(always)]
@@ -156,7 +156,7 @@ impl<T: Copy> PrefetchQueue<T> {
     /// Appends `item` if `one` is set. Uses no branch, because the CPU could not predict it.
     #[inline(always)]
     fn push_if(&mut self, item: T, one: bool) {
-        self.waiting[self.tail % QUEUE] = item;
+        self.waiting[self.tail % QUEUE_CAPACITY] = item;
         self.tail += usize::from(one);
     }
 
@@ -164,12 +164,12 @@ impl<T: Copy> PrefetchQueue<T> {
     /// number 0.
     #[inline(always)]
     fn iter_since(&self, from: usize) -> impl Iterator<Item = T> {
-        (from..self.tail).map(|i| self.waiting[i % QUEUE])
+        (from..self.tail).map(|i| self.waiting[i % QUEUE_CAPACITY])
     }
 
     #[inline(always)]
     fn pop(&mut self) -> T {
-        let first = self.waiting[self.head % QUEUE];
+        let first = self.waiting[self.head % QUEUE_CAPACITY];
         self.head += 1;
         first
     }
@@ -609,13 +609,13 @@ impl RowMap {
     }
 
     pub(crate) fn uses_threads(&self, count: usize) -> bool {
-        self.options.parallel && count >= 2 * PART && rayon::current_num_threads() > 1
+        self.options.parallel && count >= 2 * MIN_TASK_KEYS && rayon::current_num_threads() > 1
     }
 
     /// Returns the number of keys per parallel task of a batch of `count` keys. Each thread gets
     /// several tasks, so that no thread waits long for the slowest one.
     fn compute_part_size(&self, count: usize) -> usize {
-        (count / (4 * rayon::current_num_threads())).max(PART)
+        (count / (4 * rayon::current_num_threads())).max(MIN_TASK_KEYS)
     }
 
     /// Calls `part` with a slice of `queries` (`key` bytes per key) and the slice of `out` for its

@@ -57,7 +57,7 @@ impl RowMap {
         let (hashing, keys, len) = (self.hashing, self.keys.as_slice(), self.len);
         if let Some(types) = &self.types {
             with_key_width!(types.key.nbytes(), w => {
-                if self.options.parallel && len >= insert_parallel::PARALLEL {
+                if self.options.parallel && len >= insert_parallel::MIN_PARALLEL_KEYS {
                     insert_parallel::fill_parallel(&mut table, hashing, w, keys, len);
                 } else {
                     table.insert_distinct(hashing, w, keys, len);

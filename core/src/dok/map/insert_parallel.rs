@@ -23,12 +23,12 @@ use super::row_types::{RowWidth, copy_row};
 use crate::error::Result;
 
 /// Minimum number of keys for an insertion by several threads.
-pub(super) const PARALLEL: usize = 1 << 15;
+pub(super) const MIN_PARALLEL_KEYS: usize = 1 << 15;
 /// Maximum number of keys that are inserted in one step. It limits the memory for the bookkeeping
 /// of a step, about 16 bytes per key.
-pub(super) const STEP: usize = 1 << 21;
+pub(super) const MAX_STEP_KEYS: usize = 1 << 21;
 /// Number of keys per parallel task in loops whose iterations are independent.
-const PART: usize = 1 << 14;
+const TASK_KEYS: usize = 1 << 14;
 
 struct BatchEntry {
     given: u32,
@@ -68,9 +68,9 @@ impl<'a, W: RowWidth> KeyRows<'a, W> {
 
 fn hash_rows<W: RowWidth>(hashing: HashFactors, width: W, keys: &[u8], count: usize) -> Vec<u64> {
     let mut out = vec![0; count];
-    out.par_chunks_mut(PART).enumerate().for_each(|(part, out)| {
+    out.par_chunks_mut(TASK_KEYS).enumerate().for_each(|(part, out)| {
         for (i, hash) in out.iter_mut().enumerate() {
-            *hash = hashing.hash_row(width, width.row(keys, part * PART + i));
+            *hash = hashing.hash_row(width, width.row(keys, part * TASK_KEYS + i));
         }
     });
     out
@@ -259,8 +259,8 @@ fn count_before(new: &[bool]) -> (Vec<u32>, usize) {
 }
 
 impl RowMap {
-    /// Inserts at most [`STEP`] keys with several threads, and sets `new` to true for each row that
-    /// adds its key. The caller has ensured that the table has capacity for all keys.
+    /// Inserts at most [`MAX_STEP_KEYS`] keys with several threads, and sets `new` to true for each
+    /// row that adds its key. The caller has ensured that the table has capacity for all keys.
     pub(super) fn put_parallel<W: RowWidth>(
         &mut self,
         width: W,
@@ -341,13 +341,13 @@ fn copy_new(
     if width == 0 {
         return;
     }
-    let mut jobs = Vec::with_capacity(new.len().div_ceil(PART));
+    let mut jobs = Vec::with_capacity(new.len().div_ceil(TASK_KEYS));
     let mut rest = out;
-    for (part, (new, numbers)) in new.chunks(PART).zip(numbers.chunks(PART)).enumerate() {
+    for (part, (new, numbers)) in new.chunks(TASK_KEYS).zip(numbers.chunks(TASK_KEYS)).enumerate() {
         let count = new.iter().filter(|n| **n).count();
         let (own, left) = rest.split_at_mut(count * width);
         rest = left;
-        jobs.push((part * PART, new, numbers, own));
+        jobs.push((part * TASK_KEYS, new, numbers, own));
     }
     jobs.into_par_iter().for_each(|(first, new, numbers, own)| {
         let base = numbers.first().copied().unwrap_or(0);

@@ -17,7 +17,7 @@ use crate::kernels::simd::Avx2;
 use crate::kernels::simd::for_avx2;
 
 /// Maximum number of keys between two checks of the capacity of the table.
-const STEP: usize = 4096;
+const MAX_UNCHECKED: usize = 4096;
 
 impl RowMap {
     /// Replaces the values of existing keys and adds new keys.
@@ -116,18 +116,20 @@ impl RowMap {
             while first < count {
                 let left = count - first;
                 let parallel = self.uses_threads(left) && key > 0;
-                let mut step = if parallel { insert_parallel::STEP } else { STEP }.min(left);
+                let most = if parallel { insert_parallel::MAX_STEP_KEYS } else { MAX_UNCHECKED };
+                let mut step = most.min(left);
                 // Keys of the batch may repeat, so it is unknown how many of them are new. The
                 // table therefore gets capacity for all keys that the next step inserts. Limit the
                 // step to about as many keys as the map has, so that the table at most doubles.
-                while parallel && step > STEP && !self.has_capacity(step) && step > self.len {
-                    step = (step / 2).max(STEP);
+                let least = MAX_UNCHECKED.max(self.len);
+                while parallel && step > least && !self.has_capacity(step) {
+                    step = (step / 2).max(MAX_UNCHECKED);
                 }
                 self.ensure_capacity(step)?;
                 let keys = &keys[first * key..][..step * key];
                 let values = &values[first * value..][..step * value];
                 let new = &mut new[first..first + step];
-                if parallel && step >= insert_parallel::PARALLEL {
+                if parallel && step >= insert_parallel::MIN_PARALLEL_KEYS {
                     self.put_parallel(w, keys, values, new, replace)?;
                 } else {
                     self.put_step(w, keys, values, new, replace)?;

@@ -14,7 +14,7 @@ use arrow::ipc::convert::fb_to_schema;
 use arrow::ipc::reader::FileDecoder;
 use bytes::Bytes;
 
-use super::message_check::{MessageChecker, TAIL, find_footer_length, parse_footer};
+use super::message_check::{MessageChecker, TAIL_BYTES, find_footer_length, parse_footer};
 use super::read_options::IpcReadOptions;
 use crate::error::{Error, Result};
 use crate::io::memory_map::map_file;
@@ -42,10 +42,11 @@ impl MappedFile {
         let fail = |message: &str| Error::file(path, message);
         let arrow = |e: ArrowError| Error::file(path, e.to_string());
 
-        let tail = bytes.last_chunk::<{ TAIL }>().filter(|_| bytes.len() >= 8 + TAIL).ok_or_else(
+        let tail = bytes.last_chunk::<{ TAIL_BYTES }>();
+        let tail = tail.filter(|_| bytes.len() >= 8 + TAIL_BYTES).ok_or_else(
             || fail("the file is too short to be an Arrow file; it may be truncated, so create it again"),
         )?;
-        let end = bytes.len() - TAIL;
+        let end = bytes.len() - TAIL_BYTES;
         let length = find_footer_length(*tail, end as u64).map_err(|m| fail(&m))?;
         let (footer, schema) = parse_footer(&bytes[end - length..end]).map_err(|m| fail(&m))?;
         let schema: SchemaRef = Arc::new(contain_panics(path, || Ok(fb_to_schema(schema)))?);

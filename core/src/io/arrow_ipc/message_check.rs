@@ -12,7 +12,7 @@ use arrow::ipc::{
 
 const MAGIC: &[u8] = b"ARROW1";
 /// Size in bytes of the end of a file: the length of the footer (4 bytes) and [`MAGIC`].
-pub(super) const TAIL: usize = 10;
+pub(super) const TAIL_BYTES: usize = 10;
 /// Continuation marker before the length of a message, absent in old files.
 const MARKER: [u8; 4] = [0xff; 4];
 
@@ -68,7 +68,7 @@ impl<R: Read + Seek> MessageChecker<R> {
     }
 
     fn check_file(&mut self) -> CheckResult {
-        let tail = TAIL as u64;
+        let tail = TAIL_BYTES as u64;
         // The magic bytes at the start of the file are padded to 8 bytes.
         if self.length < 8 + tail {
             return Err(format!(
@@ -77,7 +77,7 @@ impl<R: Read + Seek> MessageChecker<R> {
             ));
         }
         let bytes = self.read(self.length - tail, tail)?;
-        let bytes: [u8; TAIL] = bytes.try_into().map_err(
+        let bytes: [u8; TAIL_BYTES] = bytes.try_into().map_err(
             |_| "the file has no footer, so it is truncated or not an Arrow file; create it again",
         )?;
         let end = self.length - tail;
@@ -185,7 +185,7 @@ impl<R: Read + Seek> MessageChecker<R> {
                 ));
             }
             let Some(codec) = codec.filter(|_| size > 0) else { continue };
-            let head = self.read(start + offset, size.min(8 + FRAME))?;
+            let head = self.read(start + offset, size.min(8 + MAX_FRAME_HEADER_BYTES))?;
             let (claimed, frame) = head
                 .split_first_chunk()
                 .ok_or_else(|| format!("buffer {i} is too short to hold its uncompressed length, so the file is damaged; create it again"))?;
@@ -206,7 +206,7 @@ impl<R: Read + Seek> MessageChecker<R> {
 }
 
 /// Returns the length of the footer of a file that ends in `tail`. The footer ends at byte `end`.
-pub(super) fn find_footer_length(tail: [u8; TAIL], end: u64) -> CheckResult<usize> {
+pub(super) fn find_footer_length(tail: [u8; TAIL_BYTES], end: u64) -> CheckResult<usize> {
     let length = read_footer_length(tail).map_err(|e| e.to_string())?;
     match end.checked_sub(length as u64) {
         Some(start) if start >= MAGIC.len() as u64 => Ok(length),
@@ -312,7 +312,7 @@ fn find_batch<'a>(message: &Message<'a>) -> Option<RecordBatch<'a>> {
 }
 
 /// Maximum size in bytes of a Zstandard frame header (RFC 8878, 3.1.1.1).
-const FRAME: u64 = 18;
+const MAX_FRAME_HEADER_BYTES: u64 = 18;
 
 /// Returns whether `length` compressed bytes that begin with `frame` can expand to `claimed`.
 fn is_possible_size(codec: CompressionType, length: u64, frame: &[u8], claimed: u64) -> bool {

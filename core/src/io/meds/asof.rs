@@ -8,7 +8,7 @@ use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, PrimitiveArray, St
 use arrow::datatypes::{Int64Type, UInt32Type};
 use rayon::prelude::*;
 
-use super::file::make_dictionary_type;
+use super::file::make_code_type;
 use super::labels::Labels;
 use super::shard::MedsShard;
 use crate::error::{Error, Result};
@@ -280,7 +280,7 @@ fn share_codes(tables: &mut [&mut RaggedTable]) -> Result<()> {
     let names: Vec<String> = tables[0]
         .columns()
         .iter()
-        .filter(|c| *c.data_type() == make_dictionary_type())
+        .filter(|c| *c.data_type() == make_code_type())
         .map(|c| c.name().to_owned())
         .collect();
     for name in names {

@@ -161,7 +161,7 @@ impl MedsFile {
             .iter()
             .map(|f| match f.data_type() {
                 DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View if f.name() == column => {
-                    Arc::new(f.as_ref().clone().with_data_type(make_dictionary_type()))
+                    Arc::new(f.as_ref().clone().with_data_type(make_code_type()))
                 }
                 _ => Arc::clone(f),
             })
@@ -253,7 +253,7 @@ impl MedsFile {
         let code = self.require_column(batch, "code")?;
         self.check_strings("code", code.data_type())?;
         self.check_no_nulls("code", code, first_row)?;
-        self.cast_column("code", code, &make_dictionary_type())
+        self.cast_column("code", code, &make_code_type())
     }
 
     pub(crate) fn make_missing_column_error(&self, column: &str) -> Error {
@@ -302,6 +302,6 @@ pub(crate) fn list_files_with_ending(folder: &Path, ending: &str) -> Result<Vec<
 }
 
 /// Returns `Dictionary(UInt32, Utf8)`, the Arrow type that the column `code` has after it is read.
-pub(crate) fn make_dictionary_type() -> DataType {
+pub(crate) fn make_code_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::UInt32), Box::new(DataType::Utf8))
 }

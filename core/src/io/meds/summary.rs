@@ -8,6 +8,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float32Type, UInt32Type};
 
 use super::MedsShard;
+use super::file::make_code_type;
 use crate::error::Result;
 use crate::io::parquet::{self, ParquetReadOptions};
 
@@ -167,8 +168,7 @@ impl MedsSummary {
         values: &ArrayRef,
         which: fn(&mut CodeOccurrences) -> &mut u64,
     ) -> Result<()> {
-        let text = DataType::Dictionary(Box::new(DataType::UInt32), Box::new(DataType::Utf8));
-        let codes = cast(codes, &text)?;
+        let codes = cast(codes, &make_code_type())?;
         let codes = codes.as_dictionary::<UInt32Type>();
         let values = cast(values, &DataType::Float32)?;
         let values = values.as_primitive::<Float32Type>();

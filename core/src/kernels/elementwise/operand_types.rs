@@ -110,53 +110,7 @@ impl OperationTypes {
                 if op.is_logical() && *a == DataType::Boolean { b } else { a },
             )
         };
-        let (left, right) = if op.is_logical() {
-            let fits = |t: &DataType| matches!(t, DataType::Boolean | DataType::Null);
-            if !fits(a) || !fits(b) {
-                return Err(incompatible());
-            }
-            (DataType::Boolean, DataType::Boolean)
-        } else {
-            let chooses = matches!(op, BinaryOp::Minimum | BinaryOp::Maximum);
-            let numbers = is_number(value_type(a)) && is_number(value_type(b));
-            if op == BinaryOp::Pow && !numbers && !(a.is_null() || b.is_null()) {
-                return Err(incompatible());
-            }
-            // Minimum and maximum of strings and times only compare operands, so choose the types
-            // as for `<`.
-            let op = if chooses && !numbers { BinaryOp::Lt } else { op };
-            let (x, y) = match (left, right) {
-                (OperandType::Leaves(a), OperandType::Literal(v)) => {
-                    combine_with_literal(op, a, v)?.ok_or_else(incompatible)?
-                }
-                (OperandType::Literal(v), OperandType::Leaves(b)) => {
-                    let (b, a) = combine_with_literal(op, b, v)?.ok_or_else(incompatible)?;
-                    (a, b)
-                }
-                _ => combine_types(op, a, b).ok_or_else(incompatible)?,
-            };
-            match (&x, chooses) {
-                // Times are compared as decimals of type `t`, but the result is a time.
-                (t, true) if is_time(value_type(a)) && t.is_decimal() => {
-                    let common = match (value_type(a), value_type(b)) {
-                        (t @ DataType::Duration(_), DataType::Interval(_))
-                        | (DataType::Interval(_), t @ DataType::Duration(_)) => Some(t.clone()),
-                        // Intervals have no minimum: it depends on the date whether 1 month or
-                        // 30 days is longer.
-                        (DataType::Interval(_), DataType::Interval(_)) => None,
-                        (DataType::Timestamp(u, y), DataType::Timestamp(v, z)) => {
-                            let zone = y.clone().or_else(|| z.clone());
-                            Some(DataType::Timestamp(*u.max(v), zone))
-                        }
-                        (a, b) => promote_types(a, b),
-                    };
-                    let common = common.ok_or_else(incompatible)?;
-                    (common.clone(), common)
-                }
-                (_, true) => (value_type(&x).clone(), value_type(&y).clone()),
-                (_, false) => (x, y),
-            }
-        };
+        let (left, right) = choose_operand_types(op, left, right)?.ok_or_else(incompatible)?;
         let empty = |t: &DataType| SideValues::Each(new_empty_array(t));
         let out = apply_op(op, &empty(&left), &empty(&right), 0).map_err(|_| incompatible())?;
         Ok(Self { output: out.data_type().clone(), left, right })
@@ -221,6 +175,60 @@ impl<'a> OperandType<'a> {
                 v.len()
             ))),
         }
+    }
+}
+
+/// Returns the types to which the operands of an operation are cast, or `None` if the operation
+/// does not accept them.
+fn choose_operand_types(
+    op: BinaryOp,
+    left: OperandType<'_>,
+    right: OperandType<'_>,
+) -> Result<Option<(DataType, DataType)>> {
+    let (a, b) = (left.data_type()?, right.data_type()?);
+    if op.is_logical() {
+        let fits = |t: &DataType| matches!(t, DataType::Boolean | DataType::Null);
+        return Ok((fits(a) && fits(b)).then_some((DataType::Boolean, DataType::Boolean)));
+    }
+    let chooses = matches!(op, BinaryOp::Minimum | BinaryOp::Maximum);
+    let are_numbers = is_number(value_type(a)) && is_number(value_type(b));
+    if op == BinaryOp::Pow && !are_numbers && !(a.is_null() || b.is_null()) {
+        return Ok(None);
+    }
+    // Minimum and maximum of strings and times only compare operands, so choose the types as for
+    // `<`.
+    let op = if chooses && !are_numbers { BinaryOp::Lt } else { op };
+    let types = match (left, right) {
+        (OperandType::Leaves(a), OperandType::Literal(v)) => combine_with_literal(op, a, v)?,
+        (OperandType::Literal(v), OperandType::Leaves(b)) => {
+            combine_with_literal(op, b, v)?.map(|(b, a)| (a, b))
+        }
+        _ => combine_types(op, a, b),
+    };
+    let Some((x, y)) = types else { return Ok(None) };
+    if !chooses {
+        return Ok(Some((x, y)));
+    }
+    // Times may be compared as decimals, but their minimum and maximum are times.
+    if is_time(value_type(a)) && x.is_decimal() {
+        let time = find_extreme_type(value_type(a), value_type(b));
+        return Ok(time.map(|t| (t.clone(), t)));
+    }
+    Ok(Some((value_type(&x).clone(), value_type(&y).clone())))
+}
+
+/// Returns the type of the minimum and maximum of two times, or `None` if they have none.
+fn find_extreme_type(a: &DataType, b: &DataType) -> Option<DataType> {
+    match (a, b) {
+        (t @ DataType::Duration(_), DataType::Interval(_))
+        | (DataType::Interval(_), t @ DataType::Duration(_)) => Some(t.clone()),
+        // Intervals have no minimum: it depends on the date whether 1 month or 30 days is longer.
+        (DataType::Interval(_), DataType::Interval(_)) => None,
+        (DataType::Timestamp(u, y), DataType::Timestamp(v, z)) => {
+            let zone = y.clone().or_else(|| z.clone());
+            Some(DataType::Timestamp(*u.max(v), zone))
+        }
+        (a, b) => promote_types(a, b),
     }
 }
 

@@ -127,7 +127,7 @@ trait StackFold<const COUNTED: bool> {
 }
 
 /// Number of lists after which the counts must be read and reset, because they are `u8`.
-const COUNTABLE: usize = u8::MAX as usize;
+const MAX_COUNTED_LISTS: usize = u8::MAX as usize;
 
 /// Number of slots (elements of the result) per pass without AVX-512; their accumulators stay in
 /// registers.
@@ -299,7 +299,7 @@ fn fold_runs<V: StackFold<COUNTED>, O: OffsetSizeTrait, R: Copy + Default, const
         longer.resize(here.len().max(longer.len()), (0, 0));
         let (mut slots, mut counts) = (leaves.empty(), [0u32; MAX_SLOTS_PER_PASS]);
         let mut count = 0;
-        for here in here.chunks(COUNTABLE) {
+        for here in here.chunks(MAX_COUNTED_LISTS) {
             for end in here {
                 let end = end.as_usize() - base;
                 slots = leaves.fold_slots(slots, from, end);
@@ -333,7 +333,7 @@ fn fold_runs<V: StackFold<COUNTED>, O: OffsetSizeTrait, R: Copy + Default, const
             (slots, counts) = (leaves.empty(), [0; MAX_SLOTS_PER_PASS]);
             let (mut at, mut kept) = (0, 0);
             while at < count {
-                let upto = count.min(at + COUNTABLE);
+                let upto = count.min(at + MAX_COUNTED_LISTS);
                 while at < upto {
                     let (from, end) = longer[at];
                     slots = leaves.fold_slots(slots, from, end);

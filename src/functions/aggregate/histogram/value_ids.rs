@@ -182,7 +182,7 @@ impl ValueNumbers {
 
 /// Minimum number of values for which scanning a table of 2^16 counts is faster than recording
 /// which counts are not zero.
-const MANY: usize = 1 << 15;
+const MIN_SCANNED_VALUES: usize = 1 << 15;
 
 impl ValueIds<'_> {
     pub(super) fn get_bits(&self, i: usize) -> Option<u64> {
@@ -280,7 +280,7 @@ fn count_small<T: ArrowPrimitiveType>(
     table.resize(table.len().max(1 << 16), 0);
     let values = &array.values()[range.clone()];
     // A 32-bit count cannot overflow, because a batch has fewer than 2^32 values.
-    if array.null_count() == 0 && values.len() >= MANY {
+    if array.null_count() == 0 && values.len() >= MIN_SCANNED_VALUES {
         for v in values {
             table[place(*v)] += 1;
         }

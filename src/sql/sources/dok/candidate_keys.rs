@@ -12,15 +12,15 @@ use std::collections::HashSet;
 use crate::kernels::text::is_text;
 
 /// The limit on the number of keys to look up is the number of entries in the file, but not less
-/// than `FEW` and not more than [`MOST`]. If conditions allow more keys, the scan checks all
-/// entries.
-const FEW: usize = 1 << 12;
+/// than `MIN_LIMIT` and not more than [`MAX_LIMIT`]. If conditions allow more keys, the scan checks
+/// all entries.
+const MIN_LIMIT: usize = 1 << 12;
 /// Maximum number of keys to look up. Each key takes some hundred bytes during planning.
-const MOST: usize = 1 << 17;
+const MAX_LIMIT: usize = 1 << 17;
 
 /// Maximum number of alternatives (operands of OR) of a condition. With more alternatives, an OR
 /// limits no keys, and an AND limits keys only by its left operand.
-const ALTERNATIVES: usize = 1 << 12;
+const MAX_ALTERNATIVES: usize = 1 << 12;
 
 /// One alternative (operand of OR) of a condition: the values that each key column may have. `None`
 /// means any value.
@@ -39,7 +39,7 @@ pub(super) fn find_keys(
     for filter in filters {
         alternatives = intersect_alternatives(alternatives, find_alternatives(filter, schema));
     }
-    let limit = entries.clamp(FEW, MOST);
+    let limit = entries.clamp(MIN_LIMIT, MAX_LIMIT);
     let mut rows: HashSet<Vec<ScalarValue>> = HashSet::new();
     for values in &alternatives {
         let Some(sets) = values.iter().map(Option::as_ref).collect::<Option<Vec<_>>>() else {
@@ -88,11 +88,11 @@ fn intersect_alternatives(left: Vec<KeyValues>, right: Vec<KeyValues>) -> Vec<Ke
     if left.iter().any(any) {
         return right;
     }
-    if left.len().checked_mul(right.len()).is_none_or(|n| n > ALTERNATIVES) {
+    if left.len().checked_mul(right.len()).is_none_or(|n| n > MAX_ALTERNATIVES) {
         return left;
     }
     let mut out = Vec::with_capacity(left.len() * right.len());
-    let mut room = MOST;
+    let mut room = MAX_LIMIT;
     for a in &left {
         for b in &right {
             let each = a.iter().zip(b).map(|(a, b)| match (a, b) {
@@ -148,7 +148,7 @@ fn find_alternatives(filter: &Expr, schema: &SchemaRef) -> Vec<KeyValues> {
                 }
                 return left;
             }
-            if left.len() + right.len() > ALTERNATIVES {
+            if left.len() + right.len() > MAX_ALTERNATIVES {
                 return any();
             }
             left.extend(right);
@@ -263,7 +263,7 @@ mod tests {
     fn keys_are_bounded_however_many_entries_there_are() {
         let pair = |n| [among("i", n), among("j", n)];
         assert_eq!(count(&pair(10), 0), Some(100));
-        assert_eq!(count(&pair(64), 0), Some(FEW));
+        assert_eq!(count(&pair(64), 0), Some(MIN_LIMIT));
         assert_eq!(count(&pair(65), 0), None);
         assert_eq!(count(&pair(65), 10_000_000), Some(65 * 65));
         assert_eq!(count(&pair(362), 10_000_000), Some(362 * 362));
@@ -286,7 +286,7 @@ mod tests {
         };
         for n in [10, 100, 1000, 4000] {
             let both = values(&wide.clone().and(by_turns(n)));
-            assert!(both <= MOST, "{n}: {both}");
+            assert!(both <= MAX_LIMIT, "{n}: {both}");
         }
         // These alternatives allow so few keys that `find_keys` returns all keys.
         let few = by_turns(10).and(among("i", 20)).and(among("j", 20));

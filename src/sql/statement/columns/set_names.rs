@@ -12,7 +12,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     SetQuantifier, Value, Visit, visit_expressions, visit_expressions_mut,
 };
 
-use crate::sql::base::syntax::{has_query, to_plain_name};
+use crate::sql::base::syntax::{has_query, name_item, to_plain_name};
 use crate::sql::statement::expressions::expr_rewrites::complete_slices;
 
 /// Maximum number of bytes in the text of an expression from which casts are removed. The removal
@@ -92,13 +92,9 @@ fn name_computed(select: &mut Select) {
     add_identifiers(select, &mut avoided);
     let mut used = find_aliases(select);
     for (item, number) in select.projection.iter_mut().zip(1usize..) {
-        if !is_computed(item) {
-            continue;
+        if is_computed(item) {
+            name_item(item, find_unused_name(&format!("column {number}"), &mut used, &avoided));
         }
-        let SelectItem::UnnamedExpr(expr) = item else { continue };
-        let expr = std::mem::replace(expr, Expr::value(Value::Null));
-        let name = find_unused_name(&format!("column {number}"), &mut used, &avoided);
-        *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) };
     }
 }
 
@@ -231,11 +227,8 @@ pub(in crate::sql) fn name_repeated(select: &mut Select, ordered: &HashSet<Strin
         let named = repeated || several_queries && is_query(item);
         let SelectItem::UnnamedExpr(expr) = item else { continue };
         if named {
-            let alias = Ident::with_quote(
-                '"',
-                find_unused_name(&find_expr_name(expr), &mut used, &avoided),
-            );
-            *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+            let name = find_unused_name(&find_expr_name(expr), &mut used, &avoided);
+            name_item(item, name);
         }
     }
 }
@@ -365,8 +358,7 @@ pub(in crate::sql) fn name_columns(select: &mut Select, ordered: &HashSet<String
         let name = find_expr_name(expr);
         let other = find_unused_name(&name, &mut used, &avoided);
         if other != name {
-            let alias = Ident::with_quote('"', other);
-            *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+            name_item(item, other);
         }
     }
 }

@@ -16,7 +16,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 
-use crate::sql::base::syntax::{is_star, parse_query};
+use crate::sql::base::syntax::{is_star, name_item, parse_query};
 use crate::sql::statement::columns::set_names::{add_identifiers, find_unused_name, is_name};
 use crate::sql::statement::planned_parts::{add_queries, plan_names};
 use crate::sql::statement::scopes::CteScopes;
@@ -149,8 +149,7 @@ impl StarVisitor {
             let Some(name) = find_last_name(expr) else { continue };
             let other = find_unused_name(&name.value, &mut used, &avoided);
             if other != name.value {
-                let alias = Ident::with_quote('"', other);
-                *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+                name_item(item, other);
             }
         }
     }

@@ -8,9 +8,10 @@
 
 use datafusion::logical_expr::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::logical_expr::sqlparser::ast::{
-    BinaryOperator, CaseWhen, Expr, Ident, SelectItem, UnaryOperator, Value,
+    BinaryOperator, CaseWhen, Expr, SelectItem, UnaryOperator, Value,
 };
 
+use crate::sql::base::syntax::name_item;
 use crate::sql::statement::expressions::predicates::call_function;
 
 /// Rewrites `x op ANY(list)` and `x op ALL(list)` to CASE, and leaves other expressions unchanged.
@@ -83,9 +84,8 @@ fn build_any(value: Expr, op: BinaryOperator, list: Expr) -> Expr {
 /// rewrite to CASE would change its name.
 pub(in crate::sql) fn name_quantified(item: &mut SelectItem) {
     if let SelectItem::UnnamedExpr(expr @ (Expr::AnyOp { .. } | Expr::AllOp { .. })) = item {
-        let alias = Ident::with_quote('"', expr.to_string());
-        let expr = std::mem::replace(expr, Expr::value(Value::Null));
-        *item = SelectItem::ExprWithAlias { expr, alias };
+        let name = expr.to_string();
+        name_item(item, name);
     }
 }
 

@@ -14,7 +14,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     visit_expressions, visit_expressions_mut,
 };
 
-use crate::sql::base::syntax::{as_result, has_query, to_plain_name};
+use crate::sql::base::syntax::{as_result, has_query, name_item, to_plain_name};
 use crate::sql::statement::expressions::intervals::multiply_interval;
 use crate::sql::statement::folding::is_same_name;
 
@@ -112,9 +112,8 @@ pub(in crate::sql) fn name_ordered_window(item: &mut SelectItem) {
         _ => ControlFlow::Continue(()),
     });
     if is_changed.is_break() && !has_query(expr) {
-        let alias = Ident::with_quote('"', expr.to_string());
-        let expr = std::mem::replace(expr, Expr::value(Value::Null));
-        *item = SelectItem::ExprWithAlias { expr, alias };
+        let name = expr.to_string();
+        name_item(item, name);
     }
 }
 

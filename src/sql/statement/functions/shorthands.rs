@@ -15,7 +15,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 use datafusion::logical_expr::sqlparser::dialect::DuckDbDialect;
 use datafusion::logical_expr::sqlparser::parser::Parser;
 
-use crate::sql::base::syntax::{list_plain_arguments, to_plain_name};
+use crate::sql::base::syntax::{list_plain_arguments, name_item, to_plain_name};
 use crate::sql::statement::expressions::intervals::computes_interval;
 use crate::sql::statement::expressions::predicates::call_function;
 use crate::sql::statement::expressions::windows::has_order;
@@ -501,8 +501,7 @@ pub(in crate::sql) fn name_shorthands(query: &mut Query) {
             continue;
         }
         let name = write_expr(expr);
-        let expr = std::mem::replace(expr, Expr::value(Value::Null));
-        *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', &name) };
+        name_item(item, name.clone());
         names.push(name);
     }
     let Some(OrderBy { kind: OrderByKind::Expressions(keys), .. }) = &mut query.order_by else {

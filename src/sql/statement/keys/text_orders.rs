@@ -12,7 +12,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     VisitMut, Visitor, VisitorMut,
 };
 
-use crate::sql::base::syntax::to_plain_name;
+use crate::sql::base::syntax::{name_item, to_plain_name};
 use crate::sql::statement::expressions::predicates::call_function;
 
 /// If the `string_agg` calls of a SELECT have different orders, rewrites each
@@ -31,9 +31,8 @@ pub(in crate::sql) fn sort_texts_apart(select: &mut Select) {
         if let SelectItem::UnnamedExpr(expr) = item
             && has_order(expr)
         {
-            let alias = Ident::with_quote('"', expr.to_string());
-            let expr = std::mem::replace(expr, Expr::value(Value::Null));
-            *item = SelectItem::ExprWithAlias { expr, alias };
+            let name = expr.to_string();
+            name_item(item, name);
         }
         let _ = VisitMut::visit(item, &mut SortedLists);
     }

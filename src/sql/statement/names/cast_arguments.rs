@@ -13,7 +13,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use crate::functions;
-use crate::sql::base::syntax::to_plain_name;
+use crate::sql::base::syntax::{name_item, to_plain_name};
 use crate::sql::statement::columns::merged::build_coalesce;
 use crate::sql::statement::columns::set_names::{
     add_identifiers, find_unused_name, is_name, remove_casts,
@@ -124,8 +124,7 @@ fn name_sorted_casts(select: &mut Select, order: &OrderBy) {
         let name = find_planned_name(expr);
         if sorted.iter().any(|(other, key)| *other == name && key != expr) {
             let alias = find_unused_name(&expr.to_string(), &mut used, &avoided);
-            let alias = Ident::with_quote('"', alias);
-            *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+            name_item(item, alias);
         }
     }
 }

@@ -11,13 +11,14 @@ use std::ops::ControlFlow;
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Ident, Select, SelectItem, TableFactor, TypedString, Value, Visit, VisitMut,
+    FunctionArguments, Select, SelectItem, TableFactor, TypedString, Value, Visit, VisitMut,
     Visitor, VisitorMut,
 };
 
 use crate::functions::{
     AS_TIMESTAMP, FILTER, ON_LISTS, PREDICATES, SIGNED, TRY_AS_TIMESTAMP, WITH_DIGITS,
 };
+use crate::sql::base::syntax::name_item;
 use crate::sql::statement::columns::set_names::{
     add_identifiers, find_expr_name, find_unused_name, is_name,
 };
@@ -82,9 +83,7 @@ impl VisitorMut for NameComputed {
             let SelectItem::UnnamedExpr(expr) = item else { continue };
             if !is_name(expr) {
                 let name = find_unused_name(&display_written(expr), &mut used, &self.avoided);
-                let expr = std::mem::replace(expr, Expr::value(Value::Null));
-                let alias = Ident::with_quote('"', name);
-                *item = SelectItem::ExprWithAlias { expr, alias };
+                name_item(item, name);
             }
         }
         ControlFlow::Continue(())

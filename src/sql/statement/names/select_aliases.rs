@@ -17,11 +17,11 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::Volatility;
 use datafusion::logical_expr::sqlparser::ast::{
-    Cte, Expr, GroupByExpr, Ident, Query, Select, SelectItem, SetExpr, TableFactor, Value, Visit,
-    VisitMut, Visitor, VisitorMut, visit_expressions,
+    Cte, Expr, GroupByExpr, Query, Select, SelectItem, SetExpr, TableFactor, Visit, VisitMut,
+    Visitor, VisitorMut, visit_expressions,
 };
 
-use crate::sql::base::syntax::{has_query, parse_query, to_plain_name};
+use crate::sql::base::syntax::{has_query, name_item, parse_query, to_plain_name};
 use crate::sql::statement::columns::set_names::{
     add_identifiers, find_expr_name, find_unused_name,
 };
@@ -351,9 +351,7 @@ impl<'a> SelectAliases<'a> {
                             true => find_unused_name(&written, &mut used, &HashSet::new()),
                             false => written,
                         };
-                        let expr = std::mem::replace(expr, Expr::value(Value::Null));
-                        let alias = Ident::with_quote('"', name);
-                        *item = SelectItem::ExprWithAlias { expr, alias };
+                        name_item(item, name);
                     }
                 }
                 _ => {}

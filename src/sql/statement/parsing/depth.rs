@@ -11,7 +11,7 @@ use datafusion::logical_expr::sqlparser::tokenizer::{Token, Tokenizer};
 /// Maximum number of consecutive operators, as in `a + b + c + ..`. The destructor of an expression
 /// recurses once per operator. So does the planner, except for arithmetic, which Serrate plans as
 /// one function call.
-const OPERATORS: usize = 2_500;
+const MAX_OPERATORS: usize = 2_500;
 
 /// Maximum number of nested casts, subscripts and predicates. `x[1]::INT IS NULL` has three: the
 /// subscript is the operand of the cast, and the cast is the operand of IS NULL.
@@ -22,7 +22,7 @@ const MAX_NESTED: usize = 128;
 
 /// Maximum number of consecutive AND, OR and `||`. Before planning, they are converted to a
 /// balanced tree, so the depth of the tree is small.
-const BALANCED: usize = 50_000;
+const MAX_BALANCED: usize = 50_000;
 
 /// Maximum number of consecutive UNION, JOIN and `|>`.
 const MAX_RELATIONS: usize = 1_000;
@@ -328,7 +328,7 @@ struct SequenceLimit {
 const SEQUENCE_LIMITS: [SequenceLimit; 5] = [
     SequenceLimit {
         length: |level| level.operators,
-        most: OPERATORS,
+        most: MAX_OPERATORS,
         what: "operators in a row",
         instead: "use a function on a list instead, as in ragged_sum([a, b, ..])",
     },
@@ -340,7 +340,7 @@ const SEQUENCE_LIMITS: [SequenceLimit; 5] = [
     },
     SequenceLimit {
         length: |level| level.balanced,
-        most: BALANCED,
+        most: MAX_BALANCED,
         what: "AND, OR or || in a row",
         instead: "use x IN (..), or join a table of the values",
     },

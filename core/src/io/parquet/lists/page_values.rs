@@ -18,7 +18,7 @@ use crate::array::prefetch::request_huge_pages;
 use crate::error::Result as Outcome;
 
 /// Arrays of zeros of at least this size in bytes are memory-mapped instead of allocated.
-const MAPPED: usize = 1 << 16;
+const MIN_MAPPED_BYTES: usize = 1 << 16;
 
 /// Buffers of values of at least this size in bytes (two huge pages) use huge pages.
 const LARGE: usize = 4 << 20;
@@ -286,7 +286,7 @@ fn build_zero_array<T: DecodedValue>(
     }
     let bytes = slots.saturating_mul(size_of::<T>());
     // Mapped pages are zero and take memory only on access; an allocator must clear reused memory.
-    let mapped = if bytes < MAPPED { None } else { MmapMut::map_anon(bytes).ok() };
+    let mapped = if bytes < MIN_MAPPED_BYTES { None } else { MmapMut::map_anon(bytes).ok() };
     let buffer = match mapped {
         Some(pages) => Buffer::from(Bytes::from_owner(pages)),
         None => Buffer::from_vec(vec![T::default(); slots]),

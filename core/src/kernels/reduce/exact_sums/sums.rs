@@ -60,7 +60,7 @@ pub struct ExactSums {
 
 /// Maximum number of values that [`ExactSums::add_run`] adds at once: a sum of 2^10 53-bit integers
 /// fits i64.
-const RUN: usize = 1 << 10;
+const MAX_RUN: usize = 1 << 10;
 /// From this number of values on, [`ExactSums::add_run`] first adds up the significands of each
 /// exponent.
 const LONG_RUN: usize = 256;
@@ -250,7 +250,7 @@ impl ExactSums {
         }
         let mut sums = std::mem::take(&mut self.by_exponent);
         sums.resize(1 << 11, 0);
-        for run in values.chunks(RUN) {
+        for run in values.chunks(MAX_RUN) {
             let mut special = false;
             for value in run {
                 let (position, digits) = split_float(*value);

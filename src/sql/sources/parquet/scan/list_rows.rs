@@ -27,15 +27,15 @@ use crate::sql::sources::nrt::row_runs::{
 
 /// Maximum number of leaves (innermost list elements) to decode at once, in multiples of
 /// `serrate.leaf_batch_size`: four million by default.
-const MOST: usize = 8;
+const MAX_DECODED_BATCHES: usize = 8;
 
 /// The unneeded rows between two ranges of needed rows are decoded and discarded if they have at
-/// most 1 / `GAP` of a batch's leaves. Otherwise the ranges are read separately.
-const GAP: usize = 4;
+/// most 1 / `GAP_DIVISOR` of a batch's leaves. Otherwise the ranges are read separately.
+const GAP_DIVISOR: usize = 4;
 
 /// Maximum number of rows that a sequential reader reads after its first range of rows, as a
 /// multiple of the number of rows in this range.
-const AHEAD: usize = 8;
+const MAX_READ_AHEAD: usize = 8;
 
 /// Rows of one row group for which lists must be decoded, with their columns from DataFusion's
 /// scan.
@@ -129,7 +129,7 @@ impl PieceSpans<'_> {
         let is_long = first.len().saturating_mul(self.leaves_per_row) >= self.max_leaves / 2;
         if self.spans.len() == 1 && (is_long || follows) {
             // The reader stops after some rows, because later rows may never be required.
-            let ahead = first.end.saturating_add(first.len().saturating_mul(AHEAD));
+            let ahead = first.end.saturating_add(first.len().saturating_mul(MAX_READ_AHEAD));
             return SpanReading::Sequential(first.start..ahead.min(self.group_rows));
         }
         SpanReading::Separate
@@ -256,7 +256,7 @@ impl ListRows {
     }
 
     fn compute_max_leaves(&self) -> usize {
-        self.size.leaves.saturating_mul(MOST)
+        self.size.leaves.saturating_mul(MAX_DECODED_BATCHES)
     }
 
     fn cut_pieces(&mut self, given: &RecordBatch) -> Result<()> {
@@ -359,7 +359,7 @@ impl ListRows {
         runs: &[Range<usize>],
     ) -> Result<Vec<ArrayRef>> {
         let leaves_per_row = self.leaves_per_row(group);
-        let gap_leaves = self.size.leaves / GAP;
+        let gap_leaves = self.size.leaves / GAP_DIVISOR;
         let spans = fill_gaps(runs, gap_leaves / leaves_per_row);
         let Some(last) = spans.last() else { return Ok(Vec::new()) };
         let group_rows = match (self.starts.get(group), self.starts.get(group + 1)) {

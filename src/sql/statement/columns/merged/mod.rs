@@ -26,7 +26,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     SetExpr, TableFactor, TableWithJoins, VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 
-use crate::sql::base::syntax::{as_flow, as_result, parse_query};
+use crate::sql::base::syntax::{as_flow, as_result, name_item, parse_query};
 use crate::sql::statement::columns::join_constraints::{has_using, is_merging, list_using_columns};
 use crate::sql::statement::columns::merged::bare_names::BareNames;
 use crate::sql::statement::columns::merged::known_columns::{
@@ -437,8 +437,7 @@ fn name_next_to_merged(select: &mut Select, order: Option<&OrderBy>, tables: &[M
             && merged.iter().any(|name| is_same_name(name, column))
         {
             let alias = find_unused_name(&column.value, &mut used, &avoided);
-            let alias = Ident::with_quote('"', alias);
-            *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+            name_item(item, alias);
         }
     }
 }
