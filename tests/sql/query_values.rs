@@ -69,6 +69,52 @@ async fn in_and_exists_are_three_valued_in_every_clause() {
     .await;
 }
 
+/// The value before IN, ANY or ALL may itself contain IN, EXISTS, ANY or ALL.
+#[tokio::test]
+async fn tests_of_subqueries_may_be_tested() {
+    check_cases(&[
+        (
+            "SELECT id, (id IN (SELECT k FROM w)) IN (SELECT true) FROM t ORDER BY id",
+            "1 true; 2 true; 3 false; NULL NULL",
+        ),
+        (
+            "SELECT id, (id IN (SELECT k FROM w)) NOT IN (SELECT k = 2 FROM u) FROM t ORDER BY id",
+            "1 false; 2 false; 3 false; NULL NULL",
+        ),
+        (
+            "SELECT id, EXISTS (SELECT 1 FROM u) IN (SELECT k = id FROM w WHERE y < x) FROM t ORDER BY id",
+            "1 false; 2 true; 3 false; NULL NULL",
+        ),
+        (
+            "SELECT id FROM t WHERE (id IN (SELECT k FROM w)) IN (SELECT true) OR id = 3 ORDER BY id",
+            "1; 2; 3",
+        ),
+        ("SELECT id FROM t WHERE (id IN (SELECT k FROM w)) NOT IN (SELECT true)", "3"),
+        ("SELECT id FROM t WHERE ((id IN (SELECT k FROM w)) IN (SELECT true)) IS NULL", "NULL"),
+        (
+            "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE k = id) IN (SELECT true) ORDER BY id",
+            "1; 2",
+        ),
+        (
+            "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE k = id) = ANY (SELECT false) ORDER BY id",
+            "3; NULL",
+        ),
+        (
+            "SELECT id FROM t WHERE ((id > ANY (SELECT k FROM w)) IN (SELECT true)) IN (SELECT true) ORDER BY id",
+            "2; 3",
+        ),
+        (
+            "SELECT id FROM t GROUP BY id HAVING EXISTS (SELECT 1 FROM u WHERE k = id) IN (SELECT true) ORDER BY id",
+            "1; 2",
+        ),
+        (
+            "SELECT t.id FROM t JOIN w ON t.id = w.k AND EXISTS (SELECT 1 FROM u WHERE u.y = t.x) IN (SELECT true) ORDER BY t.id",
+            "1; 2; 2",
+        ),
+    ])
+    .await;
+}
+
 #[tokio::test]
 async fn scalar_subqueries_may_be_correlated_by_any_condition() {
     check_cases(&[
