@@ -563,3 +563,30 @@ async fn declared_fields_in_another_case_than_in_the_file_are_refused() {
         assert_eq!(rows_or_error(&ctx, "SELECT v[1] FROM t").await, "{Id: 1, n: 2}");
     }
 }
+
+/// The values of a tensor of shape [2, 1] are no tensor of shape [1, 2], although the types are
+/// equal.
+#[tokio::test]
+async fn files_with_tensors_of_several_shapes_are_lists() {
+    let ctx = create_parallel_session();
+    let tag = "coalesce(arrow_metadata(d, 'ARROW:extension:metadata'), arrow_metadata(d, 'ARROW:extension:name'))";
+    for extension in ["parquet", "arrow"] {
+        for (shapes, expected) in [
+            (["[1, 2]", "[1, 2]"], "{\"shape\":[1,2]}"),
+            (["[1, 2]", "[2, 1]"], "NULL"),
+            (["[2, 1]", "[1, 2]"], "NULL"),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            for (file, shape) in shapes.iter().enumerate() {
+                let path = display_path(&dir.path().join(format!("{file}.{extension}")));
+                let copy = format!("COPY (SELECT densify([[7], [8]], {shape}) AS d) TO '{path}'");
+                assert_eq!(rows_or_error(&ctx, &copy).await, "1", "{copy}");
+            }
+            let folder = display_path(dir.path());
+            let found = query_rows(&ctx, &format!("SELECT DISTINCT {tag} FROM '{folder}/'")).await;
+            assert_eq!(found, expected, "{extension} {shapes:?}");
+            let found = query_rows(&ctx, &format!("SELECT sum(d[1]) FROM '{folder}/'")).await;
+            assert_eq!(found, "14", "{extension} {shapes:?}");
+        }
+    }
+}

@@ -146,7 +146,7 @@ pub(super) static ANALYSIS_RULES: &[SessionRule] = &[
         // Must run before type coercion, which merges the metadata of the inputs and recomputes the
         // schemas of the nodes above.
         step: RuleStep::BeforeCoercion(&[Union], union_tensors::untag_mixed_tensors),
-        without: "a UNION of tensors of several shapes has the shape of its last query",
+        without: "a UNION of tensors of several shapes has the shape of its last query, and one of tokens of several vocabularies names that of its last query",
         upstream: UpstreamReport::NotReported,
         until: RemovalCondition::Fails("stock_unions_still_take_tensors_from_the_last_query"),
     },
