@@ -507,15 +507,18 @@ pub fn walk_folder(path: &Path) -> impl Iterator<Item = Result<DirEntry>> + use<
     })
 }
 
-/// Returns the symbolic links in a folder and its sub-folders whose target does not exist.
+/// Returns the entries of a folder and its sub-folders that cannot be read as files: symbolic links
+/// whose target does not exist, pipes and devices.
 #[doc(hidden)]
-pub fn list_broken_links(folder: &Path) -> Vec<PathBuf> {
-    let missing = walk_folder(folder).filter_map(|entry| match entry {
+pub fn list_unreadable(folder: &Path) -> Vec<PathBuf> {
+    let unreadable = walk_folder(folder).filter_map(|entry| match entry {
+        Ok(entry) if entry.file_type().is_file() || entry.file_type().is_dir() => None,
+        Ok(entry) => Some(entry.into_path()),
         Err(Error::Io { path, source }) if source.kind() == io::ErrorKind::NotFound => Some(path),
-        _ => None,
+        Err(_) => None,
     });
     // Other entries may have been removed since their folder was listed.
-    missing.filter(|path| fs::symlink_metadata(path).is_ok()).collect()
+    unreadable.filter(|path| fs::symlink_metadata(path).is_ok()).collect()
 }
 
 #[cfg(test)]

@@ -95,9 +95,9 @@ pub(super) struct BatchesArgs {
     /// Shuffle the items in every epoch.
     #[arg(long)]
     shuffle: bool,
-    /// Seed of random windows and of the shuffled order.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    seed: u64,
+    /// Seed of random windows and of the shuffled order [default: 0].
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
     /// Put items of similar length into one batch, within pools of this many consecutive batches.
     #[arg(long, value_name = "BATCHES", value_parser = parse_up_to(MAX_BATCH))]
     bucket: Option<usize>,
@@ -241,6 +241,13 @@ fn to_meds_options(args: &BatchesArgs) -> Outcome<MedsOptions> {
     let window = window.unwrap_or(if args.labels.is_some() { "end" } else { "random" });
     let window = SequenceWindow::named(window, args.len, args.stride, args.overlap)
         .map_err(|e| Failure::from_usage(format!("--window {window} is invalid: {e}")))?;
+    let is_random = matches!(window, SequenceWindow::Random | SequenceWindow::BalancedRandom);
+    if args.seed.is_some() && !args.shuffle && !is_random {
+        return Err(Failure::from_usage(
+            "--seed applies to a random order and to random windows, but neither is asked for; add --shuffle or --window random, or remove --seed",
+        ));
+    }
+    let seed = args.seed.unwrap_or(0);
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     let mut options = MedsOptions::new(args.batch, args.len)
         .unit(args.unit)
@@ -249,7 +256,7 @@ fn to_meds_options(args: &BatchesArgs) -> Outcome<MedsOptions> {
         .side(args.side)
         .fixed_shape(args.fixed)
         .compat(args.compat)
-        .seed(args.seed)
+        .seed(seed)
         .drop_last(args.drop_last)
         .threads(args.threads.unwrap_or_else(cores))
         .prefetch(1);
@@ -260,7 +267,7 @@ fn to_meds_options(args: &BatchesArgs) -> Outcome<MedsOptions> {
         options = options.form(BatchForm::Packed);
     }
     if args.shuffle {
-        options = options.shuffle(args.seed);
+        options = options.shuffle(seed);
     }
     if let Some(pool) = args.bucket {
         options = options.bucket(pool);
@@ -297,7 +304,7 @@ fn describe_run(args: &BatchesArgs, loader: &MedsLoader) -> Map<String, Value> {
     add("subjects", json!(loader.num_subjects()));
     add("batch", json!(args.batch));
     add("len", json!(args.len));
-    add("seed", json!(args.seed));
+    add("seed", json!(args.seed.unwrap_or(0)));
     add("split", json!(args.split));
     if args.labels.is_some() {
         add("unknown_labels", json!(loader.unknown_labels()));

@@ -105,7 +105,7 @@ pub(crate) use declaration::{
     are_scalars, call_on_arrays, coerce_arguments, declare, same_field, take_first, to_columnar,
 };
 use def::{Def, FailureCase, FunctionFacts, RaggedUdf, TableArgument};
-pub(crate) use def::{ListPart, ReadParts, remove_extension, remove_other_extension};
+pub(crate) use def::{ListPart, ReadParts, remove_other_extension};
 pub(crate) use delegation::delegate;
 use doc::FunctionSection;
 #[cfg(feature = "cli")]
@@ -158,7 +158,9 @@ pub(crate) use timestamps::{AS_TIMESTAMP, AT_TIME_ZONE, TRY_AS_TIMESTAMP, find_u
 pub(crate) use unsigned::{build_signed_windows, is_for_signed, takes_unsigned};
 #[cfg(feature = "cluster")]
 pub(crate) use untagged::build_untagged;
-pub(crate) use untagged::remove_tag;
+pub(crate) use untagged::{
+    SEVERAL_VOCABULARIES, differ_in_tags, differ_in_vocabulary, remove_tag, untag_field,
+};
 pub(crate) use vocabulary_codes::find_local_codes;
 
 macro_rules! example {

@@ -1,8 +1,9 @@
-//! [`remove_tag`]: values without the extension type of their column.
+//! [`remove_tag`]: values without the extension type of their column, and without the identity of
+//! the vocabulary of their tokens.
 
 use std::sync::{Arc, LazyLock};
 
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
@@ -11,12 +12,41 @@ use datafusion::logical_expr::{
 
 use super::def::remove_extension;
 use super::{declare, take_first};
+use crate::io::meds::VOCABULARY_METADATA;
+
+/// The value of [`VOCABULARY_METADATA`] for a column with tokens of several vocabularies. It is the
+/// identity of no vocabulary, so `ragged_decode` rejects such a column.
+pub(crate) const SEVERAL_VOCABULARIES: &str = "several";
 
 static UNTAGGED: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(UntaggedFunction)));
 
-/// Wraps `e` in a call of a function that returns the same values without an extension type, such
-/// as that of a tensor. The optimizer would remove a cast to the type that the values have.
+/// Removes the extension type from a field, and marks tokens as those of several vocabularies.
+pub(crate) fn untag_field(field: Field) -> Field {
+    let mut field = remove_extension(field);
+    if let Some(vocabulary) = field.metadata_mut().get_mut(VOCABULARY_METADATA) {
+        SEVERAL_VOCABULARIES.clone_into(vocabulary);
+    }
+    field
+}
+
+/// Whether the tokens of two fields are of different vocabularies. False if the vocabulary of one
+/// field is unknown.
+pub(crate) fn differ_in_vocabulary(a: &Field, b: &Field) -> bool {
+    let [a, b] = [a, b].map(|field| field.metadata().get(VOCABULARY_METADATA));
+    a.is_some_and(|a| b.is_some_and(|b| a != b))
+}
+
+/// Whether two fields have different extension types, such as tensors of different shapes, or
+/// tokens of different vocabularies.
+pub(crate) fn differ_in_tags(a: &Field, b: &Field) -> bool {
+    a.extension_type_name() != b.extension_type_name()
+        || a.extension_type_metadata() != b.extension_type_metadata()
+        || differ_in_vocabulary(a, b)
+}
+
+/// Wraps `e` in a call of a function that returns the same values with the tags of [`untag_field`].
+/// The optimizer would remove a cast to the type that the values have.
 pub(crate) fn remove_tag(e: Expr) -> Expr {
     UNTAGGED.call(vec![e])
 }
@@ -39,7 +69,7 @@ impl ScalarUDFImpl for UntaggedFunction {
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let of = take_first(self.name(), args.arg_fields)?;
-        Ok(Arc::new(remove_extension(of.as_ref().clone().with_name(self.name()))))
+        Ok(Arc::new(untag_field(of.as_ref().clone().with_name(self.name()))))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -17,6 +17,7 @@ use super::doc::{Doc, FunctionSection};
 use super::example;
 use super::file_cache::FileCache;
 use super::lists::NestedListType;
+use super::untagged::SEVERAL_VOCABULARIES;
 use crate::access;
 use crate::array::RaggedArray;
 use crate::config::SerrateOptions;
@@ -198,7 +199,7 @@ pub(super) static DECODE: Def = Def {
         description: "Returns the code of each token in a vocabulary: the inverse of `ragged_encode`. The result is a dictionary over the vocabulary, which the column names in its metadata (`serrate.vocabulary`). If several codes have the same token, the first one is returned.",
         syntax: &["ragged_decode(x, codes)"],
         args: &[("x", "a list of any depth of integers"), CODES],
-        missing: "0 (padding, or an unknown code) returns NULL, and NULL values stay NULL. A token that is not in the vocabulary is an error, and so is a column whose metadata names another vocabulary. The file is read once per query.",
+        missing: "0 (padding, or an unknown code) returns NULL, and NULL values stay NULL. A token that is not in the vocabulary is an error, and so is a column of another vocabulary, or of several. The file is read once per query.",
         duckdb: "a join of the unnested tokens with the vocabulary, grouped back into lists.",
         example: example!("ragged_decode"),
     },
@@ -212,6 +213,11 @@ pub(super) static DECODE: Def = Def {
         }
         let (path, codes) = plan_codes(plan)?;
         let own = plan.field(0).metadata().get(VOCABULARY_METADATA);
+        if own.is_some_and(|own| own == SEVERAL_VOCABULARIES) {
+            return Err(plan.refuse_call(
+                "argument 1 has tokens of several vocabularies, in which a token stands for different codes; decode the tokens of each vocabulary before a UNION or a table combines them"
+            ));
+        }
         if let Some(own) = own.filter(|own| **own != codes.vocabulary.id().to_string()) {
             return Err(plan.refuse_call(format!(
                 "argument 2 ({path}) is the vocabulary {}, but the tokens are of the vocabulary {own}; decode them with the vocabulary that encoded them",

@@ -104,6 +104,7 @@ const STAYS: [(&str, &str); 25] = [
         "internal error: the plan still contains a node that only the optimizer uses; please report it",
     ),
     ("OrderedSinkExec", "the session itself writes files"),
+    ("PlainRowsExec", "WITH RECURSIVE runs in the session"),
     (
         "RowFilterSource",
         "internal error: the plan still contains a source that only the optimizer uses; please report it",

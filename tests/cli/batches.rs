@@ -213,6 +213,8 @@ fn arguments_that_give_no_batches_are_errors_that_name_them() {
         ([&base[..], &["--epochs", "0"]].concat(), 2, "--epochs"),
         ([&base[..], &["--packed", "--side", "left"]].concat(), 2, "--side left"),
         ([&base[..], &["--packed", "--fixed"]].concat(), 2, "--fixed"),
+        ([&base[..], &["--window", "end", "--seed", "7"]].concat(), 2, "add --shuffle"),
+        ([&base[..], &["--labels", "labels", "--seed", "0"]].concat(), 2, "add --shuffle"),
     ] {
         let said = place.run(&args);
         assert_eq!(said.code, code, "{args:?}: {}", said.err);

@@ -294,6 +294,22 @@ fn errors_for_wrong_calls_suggest_a_function_or_its_arguments() {
     assert!(said.err.contains("did you mean ragged_mean?"), "{}", said.err);
 }
 
+/// When this test fails, `describe_arrow_error` need not mention tensors with a size of 0.
+#[test]
+fn tensors_without_values_cannot_be_sorted() {
+    let place = Place::new();
+    let from = "FROM (VALUES ([1, 2], 1), ([3], 0)) AS t(x, id)";
+    for sql in [
+        format!("SELECT densify(x, [0]) AS d, id {from} ORDER BY id"),
+        format!("SELECT densify(x, [0]) AS d, count(*) {from} GROUP BY d"),
+    ] {
+        let err = place.fails(1, &["-c", &sql]);
+        assert!(err.contains("give sizes of 1 or more"), "{err}");
+    }
+    let out = place.ok(&["-c", &format!("SELECT densify(x, [0]) AS d, id {from}"), "-f", "csv"]);
+    assert_eq!(out, "d,id\n[],1\n[],0\n");
+}
+
 #[test]
 fn the_shell_sets_modes_widths_and_output_files() {
     let place = Place::new();

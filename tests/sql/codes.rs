@@ -378,3 +378,77 @@ async fn stock_patterns_of_dictionaries_still_fail() {
     assert!(e.contains("LIKE"), "{e}");
     expect_rows(&[make], &[(like, "true")]).await;
 }
+
+#[tokio::test]
+async fn tokens_of_several_vocabularies_are_not_decoded() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| display_path(&dir.path().join(name));
+    let (first, second) = (path("first.parquet"), path("second.parquet"));
+    for (file, codes) in [(&first, ["A", "B"]), (&second, ["X", "Y"])] {
+        let vocabulary = Vocabulary::from_codes(codes).unwrap();
+        vocabulary.write(file, |_| None, ExistingTarget::Refuse).unwrap();
+    }
+    let ctx = create_parallel_session();
+    for (table, codes, file) in [("a", "'A', 'B'", &first), ("b", "'X'", &second)] {
+        let encoded = format!("SELECT 1 AS i, ragged_encode([{codes}], '{file}') AS t");
+        run_all(&ctx, &[format!("CREATE TABLE {table} AS {encoded}")]).await;
+        for (extension, format) in [("parquet", "PARQUET"), ("arrow", "ARROW")] {
+            let file = path(&format!("{extension}/{table}.{extension}"));
+            run_all(&ctx, &[format!("COPY {table} TO '{file}' STORED AS {format}")]).await;
+        }
+    }
+    let mixed = "SELECT t FROM a UNION ALL SELECT t FROM b";
+    run_all(&ctx, &[format!("CREATE TABLE c AS {mixed}"), format!("CREATE VIEW v AS {mixed}")])
+        .await;
+    let (parquet, arrow) = (path("parquet"), path("arrow"));
+    for from in [
+        format!("({mixed})"),
+        format!("({mixed} UNION ALL SELECT t FROM a)"),
+        format!("(SELECT t FROM a UNION ALL ({mixed}))"),
+        "(SELECT t FROM a UNION SELECT t FROM b)".to_owned(),
+        "(SELECT t FROM a UNION ALL BY NAME SELECT t FROM b)".to_owned(),
+        "(SELECT NULL AS t UNION ALL SELECT t FROM b UNION ALL SELECT t FROM a)".to_owned(),
+        "c".to_owned(),
+        "v".to_owned(),
+        format!("'{parquet}/'"),
+        format!("'{arrow}/'"),
+    ] {
+        for file in [&first, &second] {
+            let e = error(&ctx, &format!("SELECT ragged_decode(t, '{file}') FROM {from}")).await;
+            // The planner knows a UNION in the statement itself by its last query only.
+            let is_union = from.starts_with('(') && e.contains("is the vocabulary");
+            assert!(is_union || e.contains("tokens of several vocabularies"), "{from}: {e}");
+        }
+        // The tokens themselves can be read.
+        let read = format!("SELECT t FROM {from} WHERE ragged_max(t) > 1");
+        assert!(!query_rows(&ctx, &read).await.is_empty(), "{from}");
+    }
+    for from in [
+        "(SELECT t FROM a UNION ALL SELECT t FROM a)".to_owned(),
+        "(SELECT NULL AS t UNION ALL SELECT t FROM a)".to_owned(),
+        "(SELECT t FROM a EXCEPT SELECT t FROM b)".to_owned(),
+        format!("'{parquet}/a.parquet'"),
+    ] {
+        let read = format!("SELECT DISTINCT ragged_decode(t, '{first}') FROM {from} WHERE len(t) > 1");
+        assert_eq!(query_rows(&ctx, &read).await, "[A, B]", "{from}");
+    }
+    for sql in [
+        "INSERT INTO a SELECT 2, t FROM b",
+        "EXPLAIN ANALYZE INSERT INTO a SELECT 2, t FROM b",
+        "INSERT INTO a (t) SELECT t FROM c",
+        "UPDATE a SET t = (SELECT t FROM b) WHERE i = 1",
+    ] {
+        let e = error(&ctx, sql).await;
+        assert!(e.contains("the column 't' of a has tokens of the vocabulary"), "{sql}: {e}");
+    }
+    for sql in [
+        "INSERT INTO a SELECT 2, t FROM a",
+        "INSERT INTO a VALUES (3, [1])",
+        "UPDATE a SET t = [2] WHERE i = 3",
+        "INSERT INTO c SELECT t FROM b",
+    ] {
+        query_batches(&ctx, sql).await.unwrap();
+    }
+    let read = format!("SELECT i, ragged_decode(t, '{first}') FROM a ORDER BY i");
+    assert_eq!(query_rows(&ctx, &read).await, "1 [A, B]; 2 [A, B]; 3 [B]");
+}

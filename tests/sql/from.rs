@@ -84,6 +84,27 @@ async fn ragged_nest_streams_sorted_input() {
 }
 
 #[tokio::test]
+async fn ragged_nest_keeps_the_place_of_null() {
+    for key in ["0.5::DOUBLE, 0.0", "0.5::FLOAT, 0.0", "2, 1", "'b', 'a'"] {
+        let (high, low) = key.split_once(", ").unwrap();
+        let create = format!(
+            "CREATE TABLE t AS SELECT * FROM (VALUES ({high}, 'a'), (NULL, 'b'), ({low}, 'c'), \
+             (NULL, 'd'), ({low}, 'e')) AS v(k, x)"
+        );
+        let cases = [
+            ("FROM t ORDER BY k", "'k'", "[c, e]; [a]; [b, d]"),
+            ("FROM t ORDER BY k NULLS FIRST", "'k'", "[b, d]; [c, e]; [a]"),
+            ("FROM t ORDER BY k, x", "'k', 'x'", "[c, e]; [a]; [b, d]"),
+            ("FROM t", "'k'", "[b, d]; [c, e]; [a]"),
+        ];
+        for (query, keys, expected) in cases {
+            let sql = format!("SELECT x FROM ragged_nest(({query}), {keys})");
+            expect_rows(&[create.as_str()], &[(sql.as_str(), expected)]).await;
+        }
+    }
+}
+
+#[tokio::test]
 async fn ragged_nest_reverses_ragged_explode() {
     let ctx = create_parallel_session();
     query_batches(

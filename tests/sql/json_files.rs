@@ -375,3 +375,30 @@ async fn options_that_the_json_writer_ignores_are_refused() {
     assert_eq!(rows_or_error(&ctx, "INSERT INTO t VALUES (1)").await, "1");
     assert_eq!(rows_or_error(&ctx, "SELECT x FROM t").await, "1");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_byte_order_mark_is_skipped() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = display_path(dir.path());
+    let records: Vec<String> = (0..5000).map(|i| format!("{{\"i\":{i},\"s\":\"é\"}}")).collect();
+    let lines = records.join("\n");
+    for (name, text) in [("a.ndjson", lines.clone()), ("b.ndjson", lines), ("c.ndjson", "".into())]
+    {
+        std::fs::write(dir.path().join(name), format!("\u{feff}{text}")).unwrap();
+    }
+    let ctx = create_parallel_session();
+    for size in [1_000_000_000, 1000] {
+        let set = format!("SET datafusion.optimizer.repartition_file_min_size = {size}");
+        query_batches(&ctx, &set).await.unwrap();
+        for (from, rows) in [("a.ndjson", 5000), ("*.ndjson", 10_000), ("", 10_000)] {
+            let sql = format!("SELECT count(*), min(i), count(s) FROM '{folder}/{from}'");
+            assert_eq!(query_rows(&ctx, &sql).await, format!("{rows} 0 {rows}"), "{sql}");
+        }
+    }
+    let create = "CREATE EXTERNAL TABLE t (i BIGINT) STORED AS NDJSON LOCATION";
+    query_batches(&ctx, &format!("{create} '{folder}/'")).await.unwrap();
+    assert_eq!(query_rows(&ctx, "SELECT sum(i) FROM t").await, "24995000");
+    // A mark elsewhere is no part of a record.
+    std::fs::write(dir.path().join("a.ndjson"), "{\"i\":1}\n\u{feff}{\"i\":2}\n").unwrap();
+    assert!(error(&ctx, &format!("FROM '{folder}/a.ndjson'")).await.contains("a.ndjson"));
+}

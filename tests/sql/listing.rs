@@ -558,6 +558,42 @@ async fn links_to_missing_files_are_refused() {
     symlink(dir.path().join("gone_folder"), dir.path().join("k=2")).unwrap();
     let e = error(&ctx, "SELECT sum(x) FROM t").await;
     assert!(e.contains("k=2 is a symbolic link to a missing file"), "{e}");
+    for pattern in ["k=*/a.csv", "*/a.csv", "**/a.csv", "k=[12]/*.csv"] {
+        let e = error(&ctx, &format!("SELECT x FROM '{at}/{pattern}'")).await;
+        assert!(e.contains("k=2 is a symbolic link to a missing file"), "{pattern}: {e}");
+    }
+    // The link is no folder of these patterns.
+    for pattern in ["k=1/*.csv", "k=[13]/a.csv", "*1/a.csv"] {
+        let sql = format!("SELECT x FROM '{at}/{pattern}' WHERE x = 1");
+        assert_eq!(rows_or_error(&ctx, &sql).await, "1", "{pattern}");
+    }
     std::fs::create_dir(dir.path().join("gone_folder")).unwrap();
     assert_eq!(rows_or_error(&ctx, "SELECT sum(x) FROM t").await, "3");
+}
+
+/// An object store omits pipes, so that rows would be missing silently.
+#[cfg(unix)]
+#[tokio::test]
+async fn pipes_in_folders_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = create_parallel_session();
+    let at = display_path(dir.path());
+    std::fs::write(dir.path().join("a.csv"), "x\n1\n").unwrap();
+    let make_pipe = |name: &str| {
+        let pipe = dir.path().join(name);
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    };
+    let statements = [format!("SELECT x FROM '{at}/'"), format!("SELECT x FROM '{at}/*.csv'")];
+    // Pipes that no table would read.
+    for name in [".b.csv", "b.sock", "_b"] {
+        make_pipe(name);
+    }
+    for sql in &statements {
+        assert_eq!(rows_or_error(&ctx, sql).await, "1", "{sql}");
+    }
+    make_pipe("b.csv");
+    for sql in &statements {
+        let e = error(&ctx, sql).await;
+        assert!(e.contains("b.csv is a pipe or a device"), "{sql}: {e}");
+    }
 }

@@ -563,3 +563,64 @@ async fn declared_fields_in_another_case_than_in_the_file_are_refused() {
         assert_eq!(rows_or_error(&ctx, "SELECT v[1] FROM t").await, "{Id: 1, n: 2}");
     }
 }
+
+/// The values of a tensor of shape [2, 1] are no tensor of shape [1, 2], although the types are
+/// equal.
+#[tokio::test]
+async fn files_with_tensors_of_several_shapes_are_lists() {
+    let ctx = create_parallel_session();
+    let tag = "coalesce(arrow_metadata(d, 'ARROW:extension:metadata'), arrow_metadata(d, 'ARROW:extension:name'))";
+    for extension in ["parquet", "arrow"] {
+        for (shapes, expected) in [
+            (["[1, 2]", "[1, 2]"], "{\"shape\":[1,2]}"),
+            (["[1, 2]", "[2, 1]"], "NULL"),
+            (["[2, 1]", "[1, 2]"], "NULL"),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            for (file, shape) in shapes.iter().enumerate() {
+                let path = display_path(&dir.path().join(format!("{file}.{extension}")));
+                let copy = format!("COPY (SELECT densify([[7], [8]], {shape}) AS d) TO '{path}'");
+                assert_eq!(rows_or_error(&ctx, &copy).await, "1", "{copy}");
+            }
+            let folder = display_path(dir.path());
+            let found = query_rows(&ctx, &format!("SELECT DISTINCT {tag} FROM '{folder}/'")).await;
+            assert_eq!(found, expected, "{extension} {shapes:?}");
+            let found = query_rows(&ctx, &format!("SELECT sum(d[1]) FROM '{folder}/'")).await;
+            assert_eq!(found, "14", "{extension} {shapes:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn nrt_files_keep_the_values_of_other_types() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = create_parallel_session();
+    let at = display_path(dir.path());
+    for (file, rows) in [
+        ("a", "1 AS id, 1.5::DOUBLE AS f, [9007199254740993] AS x, 300 AS n"),
+        ("b", "2 AS id, 2::DOUBLE AS f, [0.5::FLOAT] AS x, 7 AS n"),
+    ] {
+        let copy = format!("COPY (SELECT {rows}) TO '{at}/{file}.nrt'");
+        assert_eq!(rows_or_error(&ctx, &copy).await, "1", "{copy}");
+    }
+    let create = |columns: &str| {
+        format!("CREATE OR REPLACE EXTERNAL TABLE t ({columns}) STORED AS NRT LOCATION '{at}/'")
+    };
+    for (columns, sql, value) in [
+        ("f INT", "SELECT f FROM t", "'1.5'"),
+        ("f INT", "SELECT f FROM t WHERE f > 0", "'1.5'"),
+        ("n TINYINT, id INT", "SELECT n FROM t", "'300'"),
+        ("x DOUBLE[]", "SELECT x FROM t", "'9007199254740993'"),
+    ] {
+        assert_eq!(rows_or_error(&ctx, &create(columns)).await, "", "{columns}");
+        let e = error(&ctx, sql).await;
+        assert!(e.contains("a.nrt: the column") && e.contains(value), "{columns} {sql}: {e}");
+    }
+    // Without a declaration, the type of `x` is that of numpy's promotion.
+    let e = error(&ctx, &format!("SELECT x FROM '{at}/*.nrt'")).await;
+    assert!(e.contains("a.nrt: the column 'x'") && e.contains("Float64"), "{e}");
+    let found = query_rows(&ctx, &format!("SELECT id, f, n FROM '{at}/' ORDER BY id")).await;
+    assert_eq!(found, "1 1.5 300; 2 2.0 7");
+    assert_eq!(rows_or_error(&ctx, &create("f INT, n TINYINT, id BIGINT")).await, "");
+    assert_eq!(query_rows(&ctx, "SELECT f, n FROM t WHERE id = 2").await, "2 7");
+}

@@ -549,6 +549,13 @@ fn files_are_written_and_not_overwritten() {
         std::fs::read_to_string(&lines).unwrap(),
         "{\"id\":1,\"code\":[[5],[]]}\n{\"id\":2,\"code\":[]}\n"
     );
+    // A byte order mark is not part of the text.
+    for path in [&path, &lines] {
+        let text = std::fs::read_to_string(path).unwrap();
+        std::fs::write(path, format!("\u{feff}{text}")).unwrap();
+    }
+    assert_eq!(read_json(&path, &JsonOptions::default()).unwrap(), table);
+    assert_eq!(read_ndjson(&lines, &JsonOptions::default()).unwrap(), table);
     std::fs::write(&lines, "{\"id\": }").unwrap();
     let text = read_ndjson(&lines, &JsonOptions::default()).unwrap_err().to_string();
     assert!(text.contains("t.ndjson") && text.contains("line 1, column 8"), "{text}");

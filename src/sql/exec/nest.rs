@@ -11,8 +11,10 @@ use datafusion::common::internal_err;
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::expressions::col;
-use datafusion::physical_expr::{Distribution, EquivalenceProperties, PhysicalSortExpr};
+use datafusion::physical_expr::expressions::{Column, col};
+use datafusion::physical_expr::{
+    Distribution, EquivalenceProperties, PhysicalExpr, PhysicalSortExpr, ScalarFunctionExpr,
+};
 use datafusion::physical_plan::execution_plan::EmissionType;
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -101,7 +103,32 @@ fn is_sorted(input: &Arc<dyn ExecutionPlan>, keys: &[String]) -> Result<bool> {
             .collect::<Result<Vec<_>>>()
     };
     let known = input.equivalence_properties();
-    Ok(known.ordering_satisfy(of(true)?)? || known.ordering_satisfy(of(false)?)?)
+    Ok(known.ordering_satisfy(of(true)?)?
+        || known.ordering_satisfy(of(false)?)?
+        || begins_with_keys(input, keys))
+}
+
+/// The function by which ORDER BY sorts floats: -0.0 is 0.0 in it, and all NaN are one.
+const FLOAT_KEY: &str = "float_key";
+
+/// Whether the order of `input` begins with the keys, or with [`FLOAT_KEY`] of them, in ascending
+/// order, with NULL first for all of them or last for all.
+fn begins_with_keys(input: &Arc<dyn ExecutionPlan>, keys: &[String]) -> bool {
+    let Some(order) = input.output_ordering() else { return false };
+    let nulls_first = order.first().options.nulls_first;
+    let options = SortOptions { descending: false, nulls_first };
+    let is_by = |(by, key): (&PhysicalSortExpr, &String)| {
+        by.options == options && find_key_column(&by.expr) == Some(key.as_str())
+    };
+    order.len() >= keys.len() && order.iter().zip(keys).all(is_by)
+}
+
+fn find_key_column(by: &Arc<dyn PhysicalExpr>) -> Option<&str> {
+    let column = match by.downcast_ref::<ScalarFunctionExpr>() {
+        Some(call) if call.name() == FLOAT_KEY => call.args().first()?,
+        _ => by,
+    };
+    column.downcast_ref::<Column>().map(Column::name)
 }
 
 impl DisplayAs for NestExec {

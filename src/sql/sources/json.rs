@@ -26,7 +26,7 @@ use object_store::{GetResultPayload, ObjectMeta, ObjectStore, ObjectStoreExt};
 use serde_json::Value;
 
 use crate::sql::base::blocking::run_blocking;
-use crate::sql::sources::json_scan::ListReader;
+use crate::sql::sources::json_scan::{ListReader, skip_mark};
 use crate::sql::sources::urls::format_location;
 
 /// Changes a JSON format so that it infers the schema from all records, unless the statement limits
@@ -112,7 +112,7 @@ async fn infer_file(
     let watched = Arc::downgrade(&running);
     let infer = move || {
         let reader: Box<dyn BufRead> = match has_lines {
-            true => Box::new(BufReader::new(reader)),
+            true => Box::new(BufReader::new(skip_mark(reader)?)),
             false => Box::new(ListReader::try_new(reader)?),
         };
         let mut read = 0usize;
@@ -154,7 +154,7 @@ pub(in crate::sql) async fn infer_start(
     let compression = FileCompressionType::from(json.options().compression);
     let reader = compression.convert_read(bytes.reader())?;
     let reader: Box<dyn BufRead> = match has_lines {
-        true => Box::new(BufReader::new(reader)),
+        true => Box::new(BufReader::new(skip_mark(reader)?)),
         false => Box::new(ListReader::try_new(reader)?),
     };
     // The last of these records may be cut, so records are read up to the first error.

@@ -7,7 +7,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::json::ReaderBuilder;
-use bytes::Buf;
+use bytes::{Buf, Bytes};
 use datafusion::common::exec_datafusion_err;
 use datafusion::datasource::file_format::json::JsonDecoder;
 use datafusion::datasource::listing::PartitionedFile;
@@ -105,6 +105,7 @@ impl JsonOpener {
     ) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         let (wanted, meta) = (&self.wanted, &file.object_meta);
         let location = meta.location.clone();
+        let is_start = file.range.as_ref().is_none_or(|range| range.start == 0);
         let bytes = match &file.range {
             Some(range) => {
                 let place = |at: i64| u64::try_from(at).unwrap_or(0);
@@ -128,8 +129,11 @@ impl JsonOpener {
                 }
             }
         };
-        let bytes =
+        let mut bytes =
             wanted.compression.convert_stream(bytes.map_err(DataFusionError::from).boxed())?;
+        if is_start {
+            bytes = skip_mark_of_stream(bytes).await?;
+        }
         let decoder = JsonDecoder::new(self.make_text_builder().build_decoder()?);
         let batches = deserialize_stream(bytes.fuse(), DecoderDeserializer::new(decoder));
         Ok(batches.map_err(Into::into).boxed())
@@ -140,12 +144,45 @@ impl JsonOpener {
         reader: impl Read + Send + 'static,
     ) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         let reader: Box<dyn BufRead + Send> = match self.reader.has_lines {
-            true => Box::new(BufReader::new(reader)),
+            true => Box::new(BufReader::new(skip_mark(reader)?)),
             false => Box::new(ListReader::try_new(reader)?),
         };
         let batches = self.make_text_builder().build(reader)?;
         Ok(stream::iter(batches).map_err(Into::into).boxed())
     }
+}
+
+/// The byte order mark of UTF-8, which a file may begin with.
+const MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// Returns a reader of a file without the byte order mark that it may begin with.
+pub(in crate::sql) fn skip_mark<R: Read>(
+    mut reader: R,
+) -> std::io::Result<Chain<Cursor<Vec<u8>>, R>> {
+    let mut start = Vec::with_capacity(MARK.len());
+    reader.by_ref().take(3).read_to_end(&mut start)?;
+    if start == MARK {
+        start.clear();
+    }
+    Ok(Read::chain(Cursor::new(start), reader))
+}
+
+/// Returns the bytes of a file without the byte order mark that they may begin with.
+async fn skip_mark_of_stream(
+    mut bytes: BoxStream<'static, Result<Bytes>>,
+) -> Result<BoxStream<'static, Result<Bytes>>> {
+    let mut start = Bytes::new();
+    while start.len() < MARK.len() {
+        match bytes.try_next().await? {
+            Some(piece) if start.is_empty() => start = piece,
+            Some(piece) => start = Bytes::from([start, piece].concat()),
+            None => break,
+        }
+    }
+    if start.starts_with(MARK) {
+        start = start.slice(MARK.len()..);
+    }
+    Ok(stream::iter([Ok(start)]).chain(bytes).boxed())
 }
 
 /// Reads a JSON list of records and returns one line of text per record. An unterminated list is an
@@ -154,14 +191,8 @@ pub(in crate::sql) struct ListReader<R: Read>(JsonArrayToNdjsonReader<Chain<Curs
 
 impl<R: Read> ListReader<R> {
     /// Creates a reader that skips a byte order mark of UTF-8 at the start of the file.
-    pub(in crate::sql) fn try_new(mut reader: R) -> std::io::Result<Self> {
-        const MARK: &[u8] = b"\xEF\xBB\xBF";
-        let mut start = Vec::with_capacity(MARK.len());
-        reader.by_ref().take(3).read_to_end(&mut start)?;
-        if start == MARK {
-            start.clear();
-        }
-        Ok(Self(JsonArrayToNdjsonReader::new(Read::chain(Cursor::new(start), reader))))
+    pub(in crate::sql) fn try_new(reader: R) -> std::io::Result<Self> {
+        Ok(Self(JsonArrayToNdjsonReader::new(skip_mark(reader)?)))
     }
 }
 

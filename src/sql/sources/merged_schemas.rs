@@ -8,6 +8,7 @@ use datafusion::common::plan_err;
 use datafusion::error::Result;
 use object_store::ObjectMeta;
 
+use crate::functions::{differ_in_tags, untag_field};
 use crate::sql::sources::exact_casts::{IntegerRange, find_integer_range};
 use crate::sql::sources::urls::format_location;
 
@@ -20,7 +21,8 @@ struct MergedColumn {
 }
 
 /// Merges the schemas of files. `merge` returns one field for two columns of the same name, or
-/// `None` if no type holds the values of both.
+/// `None` if no type holds the values of both. Tensors of several shapes become lists, and tokens
+/// of several vocabularies are marked as such.
 ///
 /// # Errors
 /// If `merge` returns `None` for a column of two files.
@@ -41,6 +43,9 @@ pub(in crate::sql) fn merge_schemas(
             let known = places.get(field.name().as_str());
             match known.and_then(|at| columns.get_mut(*at)) {
                 Some(known) => match merge(&known.field, field) {
+                    Some(merged) if differ_in_tags(&known.field, field) => {
+                        known.field = Arc::new(untag_field(merged.as_ref().clone()));
+                    }
                     Some(merged) => known.field = merged,
                     None => {
                         return plan_err!(

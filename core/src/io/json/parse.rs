@@ -13,9 +13,14 @@ pub(super) struct JsonParser<'a> {
     line: usize,
 }
 
+/// The byte order mark of UTF-8, which a file may begin with.
+const MARK: &[u8] = b"\xEF\xBB\xBF";
+
 impl<'a> JsonParser<'a> {
+    /// Creates a parser of a text that begins at line `line` of its file.
     pub(super) fn new(bytes: &'a [u8], line: usize) -> Self {
-        Self { bytes, pos: 0, line }
+        let marked = bytes.strip_prefix(MARK).filter(|_| line == 1);
+        Self { bytes: marked.unwrap_or(bytes), pos: 0, line }
     }
 
     pub(super) fn make_error_here(&self, message: impl std::fmt::Display) -> Error {

@@ -10,7 +10,7 @@ use datafusion::common::plan_err;
 use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::error::{DataFusionError, Result};
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
-use glob::MatchOptions;
+use glob::{MatchOptions, Pattern};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStoreExt};
@@ -47,8 +47,18 @@ pub(in crate::sql) struct ListedFile {
     pub(in crate::sql) meta: ObjectMeta,
     /// Names of the folders between the listed folder and the file.
     pub(super) folders: Vec<String>,
-    /// Whether the file is a symbolic link to a missing file.
-    is_broken: bool,
+    /// Why the file cannot be read; `None` for a file.
+    fault: Option<FileFault>,
+}
+
+/// Why an entry of a folder cannot be read as a file. An object store omits such entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FileFault {
+    /// A symbolic link to a missing file or folder.
+    BrokenLink,
+    /// A pipe or a device: it has no size, so it would be read as an empty file, and it cannot be
+    /// read twice.
+    Pipe,
 }
 
 impl FileSet {
@@ -125,7 +135,7 @@ impl FileSet {
             check_no_pipe(path)?;
             match store.head(path.prefix()).await {
                 Ok(meta) => {
-                    return Ok(vec![ListedFile { meta, folders: Vec::new(), is_broken: false }]);
+                    return Ok(vec![ListedFile { meta, folders: Vec::new(), fault: None }]);
                 }
                 // In an object store, a path without a trailing slash may be a folder, so a missing
                 // object is not an error here.
@@ -141,9 +151,13 @@ impl FileSet {
             .and_then(|file| ready(check_location(path, &file.meta.location).map(|()| file)))
             .try_collect()
             .await?;
-        for link in list_broken_links(path).await? {
-            let found = find_below(path, link, without_subfolders);
-            files.extend(found.map(|file| ListedFile { is_broken: true, ..file }));
+        for (entry, fault) in list_unreadable(path).await? {
+            let is_folder = fault == FileFault::BrokenLink && names_within(path, &entry.location);
+            let found = match is_folder {
+                true => Some(ListedFile { meta: entry, folders: Vec::new(), fault: None }),
+                false => find_below(path, entry, without_subfolders),
+            };
+            files.extend(found.map(|file| ListedFile { fault: Some(fault), ..file }));
         }
         files.sort_by_cached_key(|file| make_natural_key(file.meta.location.as_ref()));
         self.keep_files(path, files)
@@ -166,52 +180,77 @@ impl FileSet {
         };
         // Without a kind, the files of a folder also have files that no table reads.
         let is_final = is_pattern || self.kind.is_some();
-        match kept.iter().find(|file| is_final && file.is_broken) {
+        let fault = |file: &ListedFile| Some((file.meta.location.clone(), file.fault?));
+        match kept.iter().find_map(fault).filter(|_| is_final) {
             None => Ok(kept),
-            Some(file) => {
-                let location = &file.meta.location;
-                let link = LocalFileSystem::new().path_to_filesystem(location)?;
-                plan_err!(
-                    "{} is a symbolic link to a missing file, whose rows would be missing; restore the file, or remove the link",
-                    link.display()
-                )
+            Some((location, fault)) => {
+                let file = LocalFileSystem::new().path_to_filesystem(&location)?;
+                match fault {
+                    FileFault::BrokenLink => plan_err!(
+                        "{} is a symbolic link to a missing file, whose rows would be missing; restore the file, or remove the link",
+                        file.display()
+                    ),
+                    FileFault::Pipe => refuse_pipe(&file),
+                }
             }
         }
     }
 }
 
-/// Lists the symbolic links to missing files below a local path that are not hidden. An object
-/// store omits them.
-async fn list_broken_links(path: &ListingTableUrl) -> Result<Vec<ObjectMeta>> {
+/// Lists the entries below a local path that cannot be read as files and are not hidden.
+async fn list_unreadable(path: &ListingTableUrl) -> Result<Vec<(ObjectMeta, FileFault)>> {
     let Ok(folder) = path.get_url().to_file_path() else { return Ok(Vec::new()) };
     if path.scheme() != "file" {
         return Ok(Vec::new());
     }
     run_blocking(move || {
-        let mut links = access::list_broken_links(&folder);
-        links.retain(|link| link.strip_prefix(&folder).is_ok_and(|below| !is_hidden(below)));
-        let metas = links.into_iter().filter_map(|link| {
-            Some(ObjectMeta {
-                location: Path::from_absolute_path(link).ok()?,
+        let mut entries = access::list_unreadable(&folder);
+        entries.retain(|entry| entry.strip_prefix(&folder).is_ok_and(|below| !is_hidden(below)));
+        let faults = entries.into_iter().filter_map(|entry| {
+            let fault = match access::exists(&entry) {
+                true => FileFault::Pipe,
+                false => FileFault::BrokenLink,
+            };
+            let meta = ObjectMeta {
+                location: Path::from_absolute_path(entry).ok()?,
                 last_modified: UNIX_EPOCH.into(),
                 size: 0,
                 e_tag: None,
                 version: None,
-            })
+            };
+            Some((meta, fault))
         });
-        Ok::<_, DataFusionError>(metas.collect())
+        Ok::<_, DataFusionError>(faults.collect())
     })
     .await
 }
 
-/// Returns an error for the path of a pipe or a device: it has no size, so it would be read as an
-/// empty file, and it cannot be read twice.
+/// Whether the pattern of a path names files within the folder `folder`, as `k=*/a.csv` does for
+/// `k=1`. A pattern with `**` names all folders, so only folders of partitions count.
+fn names_within(path: &ListingTableUrl, folder: &Path) -> bool {
+    let Some(pattern) = path.get_glob() else { return false };
+    if pattern.as_str().contains("**") {
+        return is_partition(folder);
+    }
+    let Some(names) = path.strip_prefix(folder) else { return false };
+    let names: Vec<&str> = names.collect();
+    let parts: Vec<&str> = pattern.as_str().split('/').collect();
+    let head = parts.get(..names.len()).filter(|head| head.len() < parts.len());
+    let head = head.and_then(|head| Pattern::new(&head.join("/")).ok());
+    head.is_some_and(|head| head.matches_with(&names.join("/"), PATTERNS))
+}
+
+/// Returns an error for the path of a pipe or a device.
 fn check_no_pipe(path: &ListingTableUrl) -> Result<()> {
     let Ok(file) = path.get_url().to_file_path() else { return Ok(()) };
     let is_local = path.scheme() == "file";
     if !is_local || access::is_file(&file) || access::is_dir(&file) || !access::exists(&file) {
         return Ok(());
     }
+    refuse_pipe(&file)
+}
+
+fn refuse_pipe<T>(file: &std::path::Path) -> Result<T> {
     plan_err!(
         "{0} is a pipe or a device, which cannot be read as a table; write its contents to a file, as in cat {0} > FILE, and read this file",
         file.display()
@@ -251,7 +290,7 @@ fn find_below(
         }
     };
     folders.pop();
-    is_named.then_some(ListedFile { meta, folders, is_broken: false })
+    is_named.then_some(ListedFile { meta, folders, fault: None })
 }
 
 /// Keeps the files of a kind, and parts such as part-00000 of Spark and Hive, which have no
@@ -267,8 +306,9 @@ fn keep_kind(
     let (mut unnamed, mut other) = (Vec::new(), None);
     for file in files {
         let found = FileKind::from_name(&file.meta.location);
-        let is_broken_folder = file.is_broken && is_partition(&file.meta.location);
-        if found == *kind || is_part(&file.meta.location) || is_broken_folder {
+        let may_be_folder = file.fault == Some(FileFault::BrokenLink);
+        let is_folder = may_be_folder && is_partition(&file.meta.location);
+        if found == *kind || is_part(&file.meta.location) || is_folder {
             kept.push(file);
         } else if found.is_same_format(kind) {
             other.get_or_insert(file);

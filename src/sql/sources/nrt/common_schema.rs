@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use datafusion::common::exec_datafusion_err;
 use datafusion::error::{DataFusionError, Result};
-use serrate_core::internal::cast_strictly;
 
 use crate::array::{leaf_type, list_depth, list_of};
 use crate::kernels::nan::nan_to_null;
+use crate::sql::sources::exact_casts::{InexactConversion, convert_exact};
+use crate::sql::sources::exact_texts::TextRules;
 
 /// Returns the schema of a table over several files, each given with its name: the columns of all
 /// files, in order of first appearance, with types wide enough for every file. Returns an error if
@@ -94,19 +96,30 @@ fn widen_type(a: &DataType, b: &DataType) -> Option<DataType> {
     }
 }
 
-/// Returns flat values in the table's type, with NaN as NULL if requested.
+/// Returns the flat values of a column in the table's type, with NaN as NULL if requested.
+///
+/// # Errors
+/// If the table's type cannot hold a value: a fraction in a column of integers, a large integer in
+/// one of floats, and a number out of range.
 pub(super) fn cast_leaves(
     values: &ArrayRef,
     target: &DataType,
     nan_is_null: bool,
+    column: &str,
+    file: &Path,
 ) -> Result<ArrayRef> {
     let values = if nan_is_null { nan_to_null(values)? } else { Arc::clone(values) };
-    if values.data_type() == target {
-        return Ok(values);
-    }
-    // A file may have wider types than the table. A value that does not fit the table's type is an
-    // error, not NULL.
-    Ok(cast_strictly(&values, target)?)
+    convert_exact(&values, target, TextRules::default()).map_err(|inexact| {
+        let file = file.display();
+        match inexact {
+            InexactConversion::Value { text, .. } => exec_datafusion_err!(
+                "{file}: the column '{column}' has the type {target} in the table, which cannot hold '{text}'; declare another type in CREATE EXTERNAL TABLE, or read the file as a separate table"
+            ),
+            InexactConversion::Failed(e) => exec_datafusion_err!(
+                "{file}: the column '{column}' cannot be read as {target}; declare another type in CREATE EXTERNAL TABLE: {e}"
+            ),
+        }
+    })
 }
 
 #[cfg(test)]
@@ -138,7 +151,8 @@ mod tests {
     fn nan_becomes_null_and_the_values_stay_where_they_are() {
         let values = Float32Array::from(vec![1.0, f32::NAN, 3.0]);
         let at = values.values().as_ptr();
-        let out = cast_leaves(&(Arc::new(values) as ArrayRef), &Float32, true).unwrap();
+        let values: ArrayRef = Arc::new(values);
+        let out = cast_leaves(&values, &Float32, true, "x", Path::new("a.nrt")).unwrap();
         assert_eq!(out.null_count(), 1);
         assert!(out.is_null(1));
         let out = out.as_any().downcast_ref::<Float32Array>().unwrap();

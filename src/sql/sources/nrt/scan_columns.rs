@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayData, ArrayRef, Int64Array, RecordBatch, make_array, new_null_array};
 use arrow::buffer::MutableBuffer;
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::datatypes::{DataType, Field, SchemaRef};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::error::DataFusionError;
 use serrate_core::internal::build_record_batch;
@@ -121,9 +121,7 @@ impl ScanColumns {
             .iter()
             .zip(&self.origins)
             .map(|(field, origin)| match (origin, &table) {
-                (ColumnOrigin::Tensor, Some(table)) => {
-                    self.build_column(table, field.name(), field.data_type())
-                }
+                (ColumnOrigin::Tensor, Some(table)) => self.build_column(file, table, field),
                 (ColumnOrigin::Lengths(axis), Some(table)) => {
                     let values =
                         build_zero_array(leaf_type(field.data_type()), table.axis_len(*axis)?)?;
@@ -157,9 +155,11 @@ impl ScanColumns {
         Ok(table.filter(&mask_runs(&spans, runs))?)
     }
 
-    fn build_column(&self, table: &RaggedTable, name: &str, target: &DataType) -> Result<ArrayRef> {
+    fn build_column(&self, file: &NrtFile, table: &RaggedTable, field: &Field) -> Result<ArrayRef> {
+        let (name, target) = (field.name(), field.data_type());
         let (rows, axes, values) = table.array(name)?.into_parts();
-        let values = cast_leaves(&values, leaf_type(target), self.nan_is_null)?;
+        let leaf = leaf_type(target);
+        let values = cast_leaves(&values, leaf, self.nan_is_null, name, file.path())?;
         Ok(RaggedArray::try_new(rows, axes, values)?.to_arrow_as(target)?)
     }
 }

@@ -325,7 +325,8 @@ fn describe_errors(errors: &[DataFusionError]) -> String {
     lines.join("\n")
 }
 
-/// Formats an Arrow error without its kind. For an invalid time, adds an example of a valid time.
+/// Formats an Arrow error without its kind. For an invalid time, adds an example of a valid time,
+/// and for tensors without values, what to write.
 #[cfg(feature = "cli")]
 fn describe_arrow_error(e: &ArrowError) -> String {
     let message = match e {
@@ -340,10 +341,16 @@ fn describe_arrow_error(e: &ArrowError) -> String {
         ArrowError::DictionaryKeyOverflowError => NARROW_KEYS.to_owned(),
         other => other.to_string(),
     };
-    match message.starts_with("Error parsing timestamp from") {
-        true => format!("{message}; write a time such as '2024-01-31 10:00:00'"),
-        false => message,
+    if message.starts_with("Error parsing timestamp from") {
+        return format!("{message}; write a time such as '2024-01-31 10:00:00'");
     }
+    // Arrow's `take` loses the number of rows of a list of fixed size 0.
+    if message == "all columns in a record batch must have the same length" {
+        return format!(
+            "{message}; tensors with a size of 0, as of densify(x, [0]), cannot be sorted, grouped or joined: give sizes of 1 or more"
+        );
+    }
+    message
 }
 
 /// Wraps an analyzer rule, and applies [`convert_internal_error`] to its errors.

@@ -1,5 +1,5 @@
-//! Removes the tags of tensors from the columns of UNIONs whose inputs have tensors of several
-//! shapes.
+//! Removes the tags of tensors and tokens from the columns of UNIONs whose inputs have tensors of
+//! several shapes, or tokens of several vocabularies.
 
 use std::sync::Arc;
 
@@ -9,21 +9,23 @@ use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, LogicalPlan, Projection, Union};
 
-use crate::functions::{remove_extension, remove_tag};
+use crate::functions::{differ_in_vocabulary, remove_tag, untag_field};
+use crate::io::meds::VOCABULARY_METADATA;
 
 /// `SELECT densify(x, [2, 3]) FROM t UNION ALL SELECT densify(x, [3, 2]) FROM t` returns tensors of
 /// the shape `[3, 2]` without this rule, and lists tagged as tensors if the sizes differ.
 ///
 /// Analyzer rule, before type coercion: if the inputs of a union differ in the extension type of a
 /// column, such as the shape of a tensor, removes the extension type of this column from the inputs
-/// and the union. Inputs in which the column is an untyped NULL do not count.
+/// and the union. Inputs in which the column is an untyped NULL do not count. Tokens of several
+/// vocabularies are marked as such.
 ///
 /// DataFusion merges the metadata of the inputs, key by key, and the last input prevails.
 pub(in crate::sql) fn untag_mixed_tensors(plan: LogicalPlan) -> Result<LogicalPlan> {
     let (mut has_union, mut has_tags) = (false, false);
     plan.apply_with_subqueries(|node| {
         has_union |= matches!(node, LogicalPlan::Union(_));
-        has_tags |= node.schema().fields().iter().any(|field| has_tag(field));
+        has_tags |= node.schema().fields().iter().any(|field| has_tag(field) || is_token(field));
         Ok(match has_union && has_tags {
             true => TreeNodeRecursion::Stop,
             false => TreeNodeRecursion::Continue,
@@ -59,7 +61,17 @@ fn has_mixed_tags(union: &Union, at: usize) -> bool {
     let is_tensor = has_tag(first) && rest.iter().all(|other| has_same_tag(first, other));
     // The union may have the former extension type of a changed union below.
     let is_tagged = has_tag(union.schema.field(at)) || fields.iter().any(|field| has_tag(field));
-    is_tagged && !is_tensor
+    is_tagged && !is_tensor || has_mixed_tokens(&fields, union.schema.field(at))
+}
+
+/// Whether some of `fields`, those of the inputs, or `merged`, that of the union, have tokens of
+/// another vocabulary than others.
+fn has_mixed_tokens(fields: &[FieldRef], merged: &Field) -> bool {
+    let mut tokens = fields.iter().filter(|field| is_token(field));
+    tokens.next().is_some_and(|first| {
+        let differs = |other: &FieldRef| differ_in_vocabulary(first, other);
+        differ_in_vocabulary(first, merged) || tokens.any(differs)
+    })
 }
 
 /// Returns the field of a column of `plan`; for a union, the fields of this column in its inputs.
@@ -109,6 +121,10 @@ fn is_null_constant(e: &Expr) -> bool {
     }
 }
 
+fn is_token(field: &Field) -> bool {
+    field.metadata().contains_key(VOCABULARY_METADATA)
+}
+
 fn has_tag(field: &Field) -> bool {
     field.extension_type_name().is_some()
 }
@@ -130,14 +146,14 @@ fn find_size(field: &Field) -> Option<i32> {
     }
 }
 
-/// Removes the extension type of the column at index `at` from a union and its inputs.
+/// Removes the tag of the column at index `at` from a union and its inputs.
 fn untag_union(mut union: Union, at: usize) -> Result<Union> {
     for input in &mut union.inputs {
         *input = untag_column(input, at)?;
     }
     let fields = union.schema.iter().enumerate().map(|(i, (table, field))| {
         let field = match i == at {
-            true => Arc::new(remove_extension(field.as_ref().clone())),
+            true => Arc::new(untag_field(field.as_ref().clone())),
             false => Arc::clone(field),
         };
         (table.cloned(), field)
@@ -147,7 +163,7 @@ fn untag_union(mut union: Union, at: usize) -> Result<Union> {
     Ok(union)
 }
 
-/// Removes the extension type of the column at index `at` from an input of a union, unless the
+/// Removes the tag of the column at index `at` from an input of a union, unless the
 /// column is an untyped NULL. Columns without one are wrapped, too, because the optimizer may
 /// replace an expression such as `coalesce(x, y)` by an argument that has one.
 fn untag_column(input: &Arc<LogicalPlan>, at: usize) -> Result<Arc<LogicalPlan>> {
