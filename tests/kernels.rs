@@ -62,6 +62,8 @@ mod text;
 mod unary;
 #[path = "kernels/window.rs"]
 mod window;
+// DataFusion enables the feature of arrow that knows names of time zones.
+#[cfg(feature = "sql")]
 #[path = "kernels/zones.rs"]
 mod zones;
 

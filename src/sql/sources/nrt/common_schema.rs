@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef};
+use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::common::exec_datafusion_err;
 use datafusion::error::{DataFusionError, Result};
@@ -124,7 +124,7 @@ pub(super) fn cast_leaves(
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::Float32Array;
+    use arrow::array::{Array, Float32Array};
 
     use super::*;
     use DataType::{Boolean, Float16, Float32, Float64, Int8, Int16, Int64, UInt8, UInt16, UInt64};
