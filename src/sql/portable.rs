@@ -62,7 +62,7 @@ pub(crate) use crate::sql::sources::meds::MedsScan;
 /// Nodes and sources that must run in the process of the session, each with the reason that
 /// messages to the user give. A test in `tests/layers` checks that every other node and source can
 /// run on workers.
-const STAYS: [(&str, &str); 25] = [
+const STAYS: [(&str, &str); 26] = [
     ("ArrowScan", "the session itself reads Arrow files"),
     ("AsOfSource", "meds_asof() keeps its labels in the memory of the session"),
     (
@@ -104,6 +104,7 @@ const STAYS: [(&str, &str); 25] = [
         "internal error: the plan still contains a node that only the optimizer uses; please report it",
     ),
     ("OrderedSinkExec", "the session itself writes files"),
+    ("PlainRowsExec", "WITH RECURSIVE runs in the session"),
     (
         "RowFilterSource",
         "internal error: the plan still contains a source that only the optimizer uses; please report it",

@@ -74,6 +74,7 @@ pub const WORKAROUNDS: &[(&str, &str)] = &[
     ("serrate_plain_negations", "`-x` of the least integer is this integer"),
     ("serrate_query_values", "IN and EXISTS as values are refused"),
     ("serrate_range_frames", "frames of NULL miss peers in later batches"),
+    ("serrate_recursive_metadata", "recursive queries over files with metadata are refused"),
     ("serrate_repeated_constants", "long constants that are repeated for each row end the process"),
     ("serrate_rows_in", "rows in front of IN are refused"),
     ("serrate_similar_patterns", "SIMILAR TO is not anchored"),

@@ -14,6 +14,7 @@ pub(in crate::sql) mod nest;
 pub(in crate::sql) mod new_rows;
 pub(in crate::sql) mod pacing;
 pub(in crate::sql) mod plain_order;
+pub(in crate::sql) mod plain_rows;
 pub(in crate::sql) mod shared;
 pub(in crate::sql) mod spool;
 pub(in crate::sql) mod stack;

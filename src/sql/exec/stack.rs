@@ -27,6 +27,7 @@ use futures::stream::StreamExt;
 use crate::sql::base::boxed_methods::boxed_method;
 use crate::sql::base::deep_stack::{call_on_deep_stack, run_deep};
 use crate::sql::base::plan_nodes::has_node;
+use crate::sql::exec::plain_rows::{PlainRows, PlainRowsPlanner};
 use crate::sql::exec::shared::{SharedPlanner, is_shared};
 use crate::sql::exec::table_rows::{TableRows, TableRowsPlanner};
 use crate::sql::exec::{pass_through, same_statistics};
@@ -58,8 +59,11 @@ impl DeepPlanner {
                 run_deep(inner.create_physical_plan(logical_plan, session)).await
             }
             _ => {
-                let own: Vec<Arc<dyn ExtensionPlanner + Send + Sync>> =
-                    vec![Arc::new(SharedPlanner), Arc::new(TableRowsPlanner)];
+                let own: Vec<Arc<dyn ExtensionPlanner + Send + Sync>> = vec![
+                    Arc::new(SharedPlanner),
+                    Arc::new(TableRowsPlanner),
+                    Arc::new(PlainRowsPlanner),
+                ];
                 let planner = DefaultPhysicalPlanner::with_extension_planners(own);
                 run_deep(planner.create_physical_plan(logical_plan, session)).await
             }
@@ -68,7 +72,9 @@ impl DeepPlanner {
 }
 
 fn has_own_nodes(plan: &LogicalPlan) -> Result<bool> {
-    has_node(plan, |node| Ok(is_shared(node) || TableRows::is_node(node)))
+    has_node(plan, |node| {
+        Ok(is_shared(node) || TableRows::is_node(node) || PlainRows::is_node(node))
+    })
 }
 
 /// Without this rule, `SELECT a = true = true ..` with 200 comparisons can overflow a stack of 2

@@ -14,7 +14,9 @@ use crate::sql::workarounds::expressions::{
     volatile_coalesce, xor_pairs,
 };
 use crate::sql::workarounds::grouping::{cast_groups, dependencies, joined_groups};
-use crate::sql::workarounds::joins_and_unions::{multisets, union_tensors, unions};
+use crate::sql::workarounds::joins_and_unions::{
+    multisets, recursive_metadata, union_tensors, unions,
+};
 use crate::sql::workarounds::subqueries::correlated::query_values;
 use crate::sql::workarounds::subqueries::{
     empty_queries, grouped_outer, rows_in, shared_rows, subquery_conditions,
@@ -397,5 +399,16 @@ pub(super) static ANALYSIS_RULES: &[SessionRule] = &[
                   `t::TIME = TIME '12:00:00'` skips row groups",
         upstream: UpstreamReport::Reported(&[DataFusion(25221)]),
         until: RemovalCondition::Fails("stock_casts_still_keep_statistics"),
+    },
+    SessionRule {
+        name: "serrate_recursive_metadata",
+        // Must run after the rules that replace expressions, whose metadata it compares.
+        step: RuleStep::AfterCoercion(
+            &[Recursion],
+            recursive_metadata::remove_recursive_metadata,
+        ),
+        without: "WITH RECURSIVE fails if its parts have different metadata, such as that of pandas",
+        upstream: UpstreamReport::NotReported,
+        until: RemovalCondition::Fails("stock_recursions_still_compare_metadata"),
     },
 ];

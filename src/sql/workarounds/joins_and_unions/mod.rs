@@ -8,5 +8,6 @@ pub(in crate::sql) mod lone_branches;
 pub(in crate::sql) mod merge_joins;
 pub(in crate::sql) mod multisets;
 pub(in crate::sql) mod null_equal_joins;
+pub(in crate::sql) mod recursive_metadata;
 pub(in crate::sql) mod union_tensors;
 pub(in crate::sql) mod unions;

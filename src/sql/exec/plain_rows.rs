@@ -1,0 +1,164 @@
+//! Rows without the metadata of their columns: the logical node [`PlainRows`] and its plan,
+//! [`PlainRowsExec`].
+
+use std::any::Any;
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::common::{DFSchema, DFSchemaRef};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::logical_expr::{
+    Expr, Extension, LogicalPlan, UserDefinedLogicalNode, UserDefinedLogicalNodeCore,
+};
+use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning,
+    PlanProperties,
+};
+use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
+use futures::stream::StreamExt;
+
+use crate::sql::exec::{find_logical_node, one_input, take_one_input};
+
+/// The rows of `input`, whose schema and columns have no metadata.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(in crate::sql) struct PlainRows {
+    input: LogicalPlan,
+    schema: DFSchemaRef,
+}
+
+impl PlainRows {
+    pub(in crate::sql) fn plan(input: LogicalPlan) -> Result<LogicalPlan> {
+        let node = Arc::new(Self::try_new(input)?);
+        Ok(LogicalPlan::Extension(Extension { node }))
+    }
+
+    fn try_new(input: LogicalPlan) -> Result<Self> {
+        let fields = input.schema().iter();
+        let fields = fields.map(|(table, field)| (table.cloned(), remove_metadata(field)));
+        let schema = DFSchema::new_with_metadata(fields.collect(), HashMap::new())?;
+        Ok(Self { schema: Arc::new(schema), input })
+    }
+
+    pub(in crate::sql) fn is_node(plan: &LogicalPlan) -> bool {
+        find_logical_node::<Self>(plan).is_some()
+    }
+}
+
+fn remove_metadata(field: &FieldRef) -> FieldRef {
+    Arc::new(field.as_ref().clone().with_metadata(HashMap::new()))
+}
+
+impl PartialOrd for PlainRows {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        self.input.partial_cmp(&other.input)
+    }
+}
+
+impl UserDefinedLogicalNodeCore for PlainRows {
+    fn name(&self) -> &str {
+        "PlainRows"
+    }
+
+    fn inputs(&self) -> Vec<&LogicalPlan> {
+        vec![&self.input]
+    }
+
+    fn schema(&self) -> &DFSchemaRef {
+        &self.schema
+    }
+
+    fn expressions(&self) -> Vec<Expr> {
+        Vec::new()
+    }
+
+    fn fmt_for_explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PlainRows")
+    }
+
+    fn with_exprs_and_inputs(&self, _exprs: Vec<Expr>, inputs: Vec<LogicalPlan>) -> Result<Self> {
+        Self::try_new(take_one_input("PlainRows", inputs)?)
+    }
+}
+
+#[derive(Debug)]
+pub(in crate::sql) struct PlainRowsPlanner;
+
+#[async_trait]
+impl ExtensionPlanner for PlainRowsPlanner {
+    async fn plan_extension(
+        &self,
+        _planner: &dyn PhysicalPlanner,
+        node: &dyn UserDefinedLogicalNode,
+        _logical_inputs: &[&LogicalPlan],
+        physical_inputs: &[Arc<dyn ExecutionPlan>],
+        _session: &dyn Session,
+        _context: &PhysicalPlanningContext,
+    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        let node: &dyn Any = node.as_any();
+        let (Some(_), [input]) = (node.downcast_ref::<PlainRows>(), physical_inputs) else {
+            return Ok(None);
+        };
+        Ok(Some(Arc::new(PlainRowsExec::new(Arc::clone(input)))))
+    }
+}
+
+/// Runs [`PlainRows`].
+#[derive(Debug)]
+pub(in crate::sql) struct PlainRowsExec {
+    input: Arc<dyn ExecutionPlan>,
+    properties: Arc<PlanProperties>,
+}
+
+impl PlainRowsExec {
+    fn new(input: Arc<dyn ExecutionPlan>) -> Self {
+        let fields: Vec<FieldRef> = input.schema().fields().iter().map(remove_metadata).collect();
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(Arc::new(Schema::new(fields))),
+            Partitioning::UnknownPartitioning(input.output_partitioning().partition_count()),
+            input.pipeline_behavior(),
+            input.boundedness(),
+        );
+        Self { input, properties: Arc::new(properties) }
+    }
+
+    fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
+        Self::new(input)
+    }
+}
+
+impl DisplayAs for PlainRowsExec {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PlainRowsExec")
+    }
+}
+
+impl ExecutionPlan for PlainRowsExec {
+    one_input!("PlainRowsExec");
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let schema: SchemaRef = self.schema();
+        let plain = Arc::clone(&schema);
+        let rows = self.input.execute(partition, context)?.map(move |batch| {
+            let batch = batch?;
+            let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+            let (schema, columns) = (Arc::clone(&plain), batch.columns().to_vec());
+            let batch = RecordBatch::try_new_with_options(schema, columns, &options)?;
+            Ok::<_, DataFusionError>(batch)
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
+    }
+}
