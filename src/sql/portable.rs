@@ -62,7 +62,7 @@ pub(crate) use crate::sql::sources::meds::MedsScan;
 /// Nodes and sources that must run in the process of the session, each with the reason that
 /// messages to the user give. A test in `tests/layers` checks that every other node and source can
 /// run on workers.
-const STAYS: [(&str, &str); 25] = [
+const STAYS: [(&str, &str); 26] = [
     ("ArrowScan", "the session itself reads Arrow files"),
     ("AsOfSource", "meds_asof() keeps its labels in the memory of the session"),
     (
