@@ -81,7 +81,7 @@ impl OutputFormat {
         })
     }
 
-    /// Whether results are for people to read, on a terminal: `table` and `line`.
+    /// Whether results in this format are for a terminal, as in `table` and `line`.
     pub(super) fn is_human_readable(self) -> bool {
         matches!(self, Self::Table | Self::Line)
     }

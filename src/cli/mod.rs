@@ -183,9 +183,9 @@ async fn run_file_command(command: Command) -> Outcome {
     })?
 }
 
-/// Returns an error that says what to write if the first script does not exist and has the name of
-/// a command, which the parser of arguments takes for a script if an option precedes it, or the
-/// name `help`.
+/// Returns an error if the first script does not exist, and has the name of a command or the name
+/// `help`. The parser of arguments takes a command for a script if an option precedes it. The error
+/// says what to write instead.
 fn refuse_command_names(scripts: &[PathBuf]) -> Outcome {
     let [script, more @ ..] = scripts else { return Ok(()) };
     let Some(name) = script.to_str() else { return Ok(()) };

@@ -88,8 +88,8 @@ impl<'a> CallPlan<'a> {
         }
     }
 
-    /// Returns an error if argument 2, whose type is `given`, has more levels of lists than argument
-    /// 1, whose type is `lists`. The error describes argument 2 as `what`, and its values as
+    /// Returns an error if `given`, the type of argument 2, has more levels of lists than `lists`,
+    /// the type of argument 1. The error describes argument 2 as `what`, and its values as
     /// `values`.
     pub(crate) fn check_depth(
         &self,

@@ -248,7 +248,7 @@ pub(super) static QUANTILE: Def = Def {
             .output_type(lists.leaf())
             .map_err(|_| refuse_leaf(plan, Reduction::Median, lists.leaf()))?;
         let such = "0.5 or [0.25, 0.75]";
-        let has_list = match plan.require_literal(1, "q", such)? {
+        let is_list = match plan.require_literal(1, "q", such)? {
             None => false,
             Some(value) => match find_literal_quantiles(value) {
                 Some(LiteralQuantiles::One(q)) if is_fraction(q) => false,
@@ -260,7 +260,7 @@ pub(super) static QUANTILE: Def = Def {
                 }
             },
         };
-        let out = if has_list { DataType::new_list(out, true) } else { out };
+        let out = if is_list { DataType::new_list(out, true) } else { out };
         Ok(make_nullable(match axis {
             None => out,
             Some(axis) => lists.to_plain_fields().remove_level(axis - 1, out),

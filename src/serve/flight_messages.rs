@@ -16,7 +16,7 @@ use super::status::to_invalid;
 use super::wire_types::to_wire_batch;
 
 /// Maximum bytes of a message with several rows. gRPC clients refuse more than 4 MiB by default.
-const MAX_MESSAGE_BYTES: usize = 3 << 20;
+const TARGET_BYTES: usize = 3 << 20;
 
 pub(super) struct BatchEncoder {
     wire: SchemaRef,
@@ -71,10 +71,10 @@ impl BatchEncoder {
                 Err(e) => return Err(convert_encoding_error(e)),
             };
             let size = compute_message_size(&message);
-            if size <= MAX_MESSAGE_BYTES {
+            if size <= TARGET_BYTES {
                 // This message has less than half of the maximum size, so try twice as many rows
                 // for the next one.
-                if size < MAX_MESSAGE_BYTES / 2 {
+                if size < TARGET_BYTES / 2 {
                     self.rows = self.rows.max(rows.saturating_mul(2));
                 }
                 return Ok((message, rows));
@@ -82,15 +82,15 @@ impl BatchEncoder {
             if rows <= 1 {
                 return self.encode_large_row(&piece, size).map(|message| (message, rows));
             }
-            let fits = rows.saturating_mul(MAX_MESSAGE_BYTES) / size;
+            let fits = rows.saturating_mul(TARGET_BYTES) / size;
             rows = fits.saturating_mul(9).div_ceil(10).clamp(1, rows - 1);
             self.rows = rows;
         }
     }
 
-    /// Encodes a single row whose message is larger than [`MAX_MESSAGE_BYTES`]. Copies the row
-    /// first, because its buffers may also hold other rows, which would be sent, too. Returns an
-    /// error if the message still exceeds the limit.
+    /// Encodes a single row whose message is larger than [`TARGET_BYTES`]. Copies the row first,
+    /// because its buffers may also hold other rows, which would be sent, too. Returns an error if
+    /// the message still exceeds the limit.
     fn encode_large_row(&mut self, row: &RecordBatch, size: usize) -> Result<FlightData, Status> {
         let copied = take_record_batch(row, &UInt64Array::from(vec![0]));
         let copied = copied.map_err(convert_encoding_error)?;
@@ -173,7 +173,7 @@ mod tests {
             RecordBatch::try_from_iter([("n", numbers), ("t", views), ("x", lists)]).unwrap();
         let batch = batch.slice(100, 19_000);
         let (sizes, received) = send(&batch).await;
-        assert!(sizes.len() > 4 && sizes.iter().all(|n| *n <= MAX_MESSAGE_BYTES), "{sizes:?}");
+        assert!(sizes.len() > 4 && sizes.iter().all(|n| *n <= TARGET_BYTES), "{sizes:?}");
         let total: usize = received.iter().map(RecordBatch::num_rows).sum();
         assert_eq!(total, 19_000);
         let mut row = 100;

@@ -226,8 +226,8 @@ fn find_source_name(source: &Arc<dyn DataSource>) -> &'static str {
     }
 }
 
-/// Returns the source that a worker receives in place of `source`, and what the worker makes of it.
-/// The error is the reason why the session must run the scan.
+/// Returns the source that a worker receives in place of `source`, and the reader with which the
+/// worker replaces it. The error is the reason why the session must run the scan.
 fn find_portable_source(
     source: &Arc<dyn FileSource>,
 ) -> std::result::Result<(Arc<dyn FileSource>, PortableReader), String> {

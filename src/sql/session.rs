@@ -213,8 +213,8 @@ fn set_defaults(config: SessionConfig) -> SessionConfig {
     config
 }
 
-/// Adds Serrate's functions, and those that replace functions of DataFusion. The functions that
-/// wrap a function which is already registered come last.
+/// Adds Serrate's functions, and those that replace functions of DataFusion. The two loops at the
+/// end wrap functions that are registered by then, so nothing may be added after them.
 fn add_functions(ctx: &SessionContext) {
     for function in all_scalar() {
         ctx.register_udf(function.as_ref().clone());

@@ -1,4 +1,4 @@
-//! Questions about a type and the types within it.
+//! Tests of a type and of the types within it.
 
 use arrow::datatypes::DataType;
 

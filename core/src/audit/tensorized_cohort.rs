@@ -297,6 +297,7 @@ fn check_times(shard: &CohortShard, events: &RaggedTable, log: &mut AuditLog) ->
     Ok(())
 }
 
+/// The columns of a shard that have times, and the paths of its two files, which findings name.
 struct EventTimes<'a> {
     schema: &'a Path,
     tensors: &'a Path,

@@ -10,14 +10,14 @@ use crate::error::{Error, Result};
 use crate::locks::lock_mutex;
 
 /// Minimum bytes of a block with its own memory mapping; smaller blocks are on the heap.
-pub(crate) const MIN_MAPPED: usize = 4 << 20;
+pub(crate) const MIN_MAPPED_BYTES: usize = 4 << 20;
 
 /// Linux aligns a mapping to huge pages if its size is a multiple of this number of bytes.
 const HUGE_PAGE: usize = 2 << 20;
 
 /// Minimum size in bytes of a tensor for which a pool of [`BufferPool::for_writers`] reuses memory.
 /// Smaller tensors get new memory, because malloc itself reuses small blocks.
-const MIN_REUSED: usize = 1 << 20;
+const MIN_REUSED_BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
 pub(crate) enum BlockContents {
@@ -39,7 +39,7 @@ impl MemoryBlock {
     /// blocks are mapped: huge pages cause 512 times fewer faults, and pages that hold only padding
     /// never fault.
     pub(crate) fn new_zeroed(bytes: usize) -> Result<Self> {
-        if bytes < MIN_MAPPED {
+        if bytes < MIN_MAPPED_BYTES {
             return Ok(Self::Heap(MutableBuffer::from_len_zeroed(bytes)));
         }
         let len = bytes.checked_next_multiple_of(HUGE_PAGE).unwrap_or(bytes);
@@ -226,7 +226,7 @@ impl PoolState {
         // the sizes of batches vary, fewer blocks serve all of them.
         let double = len.saturating_mul(2);
         if self.is_for_writers
-            && double >= MIN_MAPPED
+            && double >= MIN_MAPPED_BYTES
             && let Ok(block) = MemoryBlock::new_zeroed(double)
         {
             return Ok(block);
@@ -346,10 +346,10 @@ impl BufferPool {
 
     /// Returns the smallest free block of `len` to `4 * len` bytes (or 8 MiB, if that is more),
     /// else a new block. In a pool for writers, a free block may have twice as many bytes, and a
-    /// tensor of less than [`MIN_REUSED`] bytes always gets new memory of `len` bytes.
+    /// tensor of less than [`MIN_REUSED_BYTES`] bytes always gets new memory of `len` bytes.
     pub(crate) fn take_memory(&self, len: usize) -> Result<TensorMemory> {
         let is_for_writers = self.0.is_for_writers;
-        if is_for_writers && len < MIN_REUSED {
+        if is_for_writers && len < MIN_REUSED_BYTES {
             return TensorMemory::new_zeroed(len);
         }
         let ratio = if is_for_writers { 8 } else { 4 };
@@ -382,7 +382,7 @@ mod tests {
 
     #[test]
     fn fresh_memory_is_zero_and_aligned() {
-        for len in [0, 1, 4095, MIN_MAPPED - 1, MIN_MAPPED, MIN_MAPPED + 1] {
+        for len in [0, 1, 4095, MIN_MAPPED_BYTES - 1, MIN_MAPPED_BYTES, MIN_MAPPED_BYTES + 1] {
             let mut m = TensorMemory::new_zeroed(len).unwrap();
             let (bytes, contents) = m.take_contents();
             assert!(bytes.len() >= len);
@@ -398,26 +398,26 @@ mod tests {
 
     #[test]
     fn pooled_memory_returns_when_the_last_copy_is_dropped() {
-        let pool = BufferPool::new(3 * MIN_MAPPED);
-        let mut a = pool.take_memory(MIN_MAPPED).unwrap();
+        let pool = BufferPool::new(3 * MIN_MAPPED_BYTES);
+        let mut a = pool.take_memory(MIN_MAPPED_BYTES).unwrap();
         assert!(matches!(a.take_contents().1, BlockContents::Zero));
         let a = a.into_buffer();
         let (part, at) = (a.slice(5), a.as_ptr());
         drop(a);
         assert_eq!(pool.held(), 0);
         drop(part);
-        assert!(pool.held() >= MIN_MAPPED);
-        let mut again = pool.take_memory(MIN_MAPPED - 100).unwrap();
+        assert!(pool.held() >= MIN_MAPPED_BYTES);
+        let mut again = pool.take_memory(MIN_MAPPED_BYTES - 100).unwrap();
         assert_eq!(again.as_ref().as_ptr(), at);
         assert!(matches!(again.take_contents().1, BlockContents::Unknown));
         assert_eq!(pool.held(), 0);
         drop(again);
         drop(pool.take_memory(16).unwrap());
-        assert!(pool.held() < 2 * MIN_MAPPED);
+        assert!(pool.held() < 2 * MIN_MAPPED_BYTES);
         let many: Vec<_> =
-            (0..5).map(|_| pool.take_memory(MIN_MAPPED).unwrap().into_buffer()).collect();
+            (0..5).map(|_| pool.take_memory(MIN_MAPPED_BYTES).unwrap().into_buffer()).collect();
         drop(many);
-        assert!(pool.held() <= 3 * MIN_MAPPED);
+        assert!(pool.held() <= 3 * MIN_MAPPED_BYTES);
         let last = pool.take_memory(64).unwrap().into_buffer();
         drop(pool);
         assert_eq!(last.len(), 64);
@@ -425,48 +425,48 @@ mod tests {
 
     #[test]
     fn blocks_for_writers_have_space_for_larger_tensors() {
-        let pool = BufferPool::for_writers(16 * MIN_MAPPED);
+        let pool = BufferPool::for_writers(16 * MIN_MAPPED_BYTES);
         let mut at = None;
         for (len, held) in [(2, 2), (4, 4), (3, 4), (1, 4)] {
-            let len = len * MIN_MAPPED - 8;
+            let len = len * MIN_MAPPED_BYTES - 8;
             let memory = pool.take_memory(len).unwrap();
             let first = *at.get_or_insert(memory.as_ref().as_ptr());
             assert_eq!((memory.as_ref().len(), memory.as_ref().as_ptr()), (len, first));
             drop(memory.into_buffer());
             // Only the huge pages to which a tensor may have written count.
-            assert_eq!(pool.held(), held * MIN_MAPPED);
+            assert_eq!(pool.held(), held * MIN_MAPPED_BYTES);
         }
-        let larger = pool.take_memory(5 * MIN_MAPPED).unwrap();
-        assert_eq!(pool.held(), 4 * MIN_MAPPED);
+        let larger = pool.take_memory(5 * MIN_MAPPED_BYTES).unwrap();
+        assert_eq!(pool.held(), 4 * MIN_MAPPED_BYTES);
         drop(larger);
         // The pool keeps 16 units, so it frees the blocks of 4 and 5 units.
-        drop(pool.take_memory(13 * MIN_MAPPED).unwrap());
-        assert_eq!(pool.held(), 13 * MIN_MAPPED);
+        drop(pool.take_memory(13 * MIN_MAPPED_BYTES).unwrap());
+        assert_eq!(pool.held(), 13 * MIN_MAPPED_BYTES);
         // On the heap, all bytes count.
         pool.clear();
-        drop(pool.take_memory(MIN_REUSED).unwrap());
-        assert!((MIN_REUSED..2 * MIN_REUSED).contains(&pool.held()));
+        drop(pool.take_memory(MIN_REUSED_BYTES).unwrap());
+        assert!((MIN_REUSED_BYTES..2 * MIN_REUSED_BYTES).contains(&pool.held()));
     }
 
     #[test]
     fn a_pool_for_writers_never_knows_its_contents() {
-        let pool = BufferPool::for_writers(4 * MIN_MAPPED);
-        let mut a = pool.take_memory(MIN_MAPPED).unwrap();
+        let pool = BufferPool::for_writers(4 * MIN_MAPPED_BYTES);
+        let mut a = pool.take_memory(MIN_MAPPED_BYTES).unwrap();
         let (bytes, contents) = a.take_contents();
-        assert_eq!(bytes.len(), MIN_MAPPED);
+        assert_eq!(bytes.len(), MIN_MAPPED_BYTES);
         assert!(matches!(contents, BlockContents::Zero));
         a.set_contents(|| BlockContents::Zero);
         let at = a.as_ref().as_ptr();
         drop(a.into_buffer());
-        let mut again = pool.take_memory(MIN_MAPPED - 8).unwrap();
+        let mut again = pool.take_memory(MIN_MAPPED_BYTES - 8).unwrap();
         assert_eq!(again.as_ref().as_ptr(), at);
         let (bytes, contents) = again.take_contents();
-        assert_eq!(bytes.len(), MIN_MAPPED - 8);
+        assert_eq!(bytes.len(), MIN_MAPPED_BYTES - 8);
         assert!(matches!(contents, BlockContents::Unknown));
         drop(again);
-        drop(pool.take_memory(MIN_REUSED - 1).unwrap());
+        drop(pool.take_memory(MIN_REUSED_BYTES - 1).unwrap());
         let held = pool.held();
-        assert!((MIN_MAPPED..2 * MIN_MAPPED).contains(&held), "{held}");
+        assert!((MIN_MAPPED_BYTES..2 * MIN_MAPPED_BYTES).contains(&held), "{held}");
         pool.clear();
         assert_eq!(pool.held(), 0);
     }

@@ -14,7 +14,7 @@ mod table_tensors;
 mod tensor;
 
 pub use buffer::BufferPool;
-pub(crate) use buffer::{BlockContents, FreeBlocks, MIN_MAPPED, MemoryBlock, TensorMemory};
+pub(crate) use buffer::{BlockContents, FreeBlocks, MIN_MAPPED_BYTES, MemoryBlock, TensorMemory};
 pub use convert::tensor_field;
 pub(crate) use convert::unpack_bits;
 pub use display::DenseDisplay;

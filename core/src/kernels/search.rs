@@ -202,8 +202,8 @@ fn find_positions(
     search.run(needles.logical_nulls(), compare)
 }
 
-/// Casts leaves and needles, which are not both floats or integers, to a type in which they compare
-/// exactly.
+/// Casts leaves and needles to a type in which they compare exactly. If both are numbers, one is a
+/// decimal and none is a float.
 fn unify_types(leaves: &ArrayRef, needles: &ArrayRef) -> Result<(ArrayRef, ArrayRef)> {
     let (leaf, needle) = (leaves.data_type(), needles.data_type());
     let no_match = || {

@@ -6,7 +6,7 @@ use arrow::buffer::Buffer;
 
 use super::padded_grid::{PaddedGrid, WriteSlots};
 use crate::dense::padding::PaddingBytes;
-use crate::dense::{FreeBlocks, MIN_MAPPED, MemoryBlock};
+use crate::dense::{FreeBlocks, MIN_MAPPED_BYTES, MemoryBlock};
 use crate::error::Result;
 
 /// Memory blocks of dropped tensors, for reuse. A block records where it has values, so that the
@@ -84,7 +84,7 @@ fn choose_capacity(len: usize, largest: usize) -> usize {
     // Untouched pages of a memory-mapped block take no memory, so the block may have `4 * len`
     // bytes.
     let most = largest.min(len.saturating_mul(4));
-    let capacity = if most >= MIN_MAPPED { most } else { most.min(len + len / 4) };
+    let capacity = if most >= MIN_MAPPED_BYTES { most } else { most.min(len + len / 4) };
     capacity.max(len)
 }
 

@@ -103,8 +103,9 @@ enum ListSource {
     Values,
 }
 
-/// Returns the offsets of each axis of a packed batch. `has` is whether there is a tensor of a name.
-fn list_packed_lists(has: &dyn Fn(&str) -> bool) -> Vec<ListSource> {
+/// Returns where the lengths of the lists of each axis of a packed batch come from. `has` returns
+/// whether there is a tensor of a name.
+fn list_packed_sources(has: &dyn Fn(&str) -> bool) -> Vec<ListSource> {
     let names = (1usize..).map(|axis| match axis {
         1 => "dim1/cu_seqlens".to_owned(),
         axis => format!("dim{axis}/offsets"),
@@ -113,8 +114,8 @@ fn list_packed_lists(has: &dyn Fn(&str) -> bool) -> Vec<ListSource> {
 }
 
 /// Returns where the lengths of the lists of axes 1 to `deepest` of a padded batch come from. `has`
-/// is whether there is a tensor of a name.
-fn list_padded_lists(deepest: usize, has: &dyn Fn(&str) -> bool) -> Vec<ListSource> {
+/// returns whether there is a tensor of a name.
+fn list_padded_sources(deepest: usize, has: &dyn Fn(&str) -> bool) -> Vec<ListSource> {
     let sources = (1..=deepest).map(|axis| match (axis, format!("dim{axis}/mask")) {
         (_, name) if has(&name) => ListSource::Mask(name),
         (1, _) if has("event_mask") => ListSource::Mask("event_mask".into()),
@@ -161,10 +162,10 @@ impl BatchLayout {
             }
         }
         let lists = match is_packed {
-            true => list_packed_lists(&has),
+            true => list_packed_sources(&has),
             false => {
                 let deepest = records.iter().map(|member| member.axis).max().unwrap_or(0);
-                list_padded_lists(deepest, &has)
+                list_padded_sources(deepest, &has)
             }
         };
         let axis_names: &'static [&'static str] = match (are_records, lists.len()) {

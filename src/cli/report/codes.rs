@@ -318,7 +318,8 @@ fn read_counts(batches: &[RecordBatch]) -> Outcome<Vec<PeriodCounts>> {
                     continue;
                 }
                 // `period` is the index of a period, and negative before the first period. A float
-                // time at the very end has the index [`MAX_PERIODS`], and counts in the last period.
+                // time at the very end has the index [`MAX_PERIODS`], and counts in the last
+                // period.
                 let Some(index) = (0..MAX_PERIODS).rfind(|i| *i as f64 <= period) else {
                     counts.earlier += count;
                     continue;

@@ -24,7 +24,7 @@ const FAST_PIECE: Duration = Duration::from_millis(2);
 const MAX_PIECE_ROWS: usize = 2048;
 
 /// Splits the batches of its input so that the node above processes each piece within about
-/// [`SLOW_PIECE`]. Yields to Tokio before a piece if [`SLOW_PIECE`] has passed since the last yield.
+/// [`SLOW_PIECE`]. Yields to Tokio before a piece if so much time has passed since the last yield.
 #[derive(Debug)]
 pub(in crate::sql) struct PacedExec {
     input: Arc<dyn ExecutionPlan>,

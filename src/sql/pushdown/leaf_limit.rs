@@ -97,8 +97,8 @@ fn has_leaf_limits(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     Ok(!plan.exists(|node| Ok(!keeps_leaf_limit(node)))?)
 }
 
-/// Whether a node is a scan that limits the leaves of its batches, or does not merge batches of its
-/// input.
+/// Whether a node is a scan that limits the leaves of its batches, or a node that does not merge
+/// batches of its input.
 fn keeps_leaf_limit(node: &Arc<dyn ExecutionPlan>) -> bool {
     match node.downcast_ref::<DataSourceExec>().map(DataSourceExec::data_source) {
         Some(source) => {

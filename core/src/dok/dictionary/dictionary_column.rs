@@ -110,7 +110,8 @@ impl DictionaryColumn {
     /// accepts all string types.
     fn check_array(&self, array: &ArrayRef) -> Result<()> {
         let wanted = self.field.data_type();
-        let strings = matches!(self.kind, ColumnKind::Strings(_)) && is_string_like(array.data_type());
+        let strings =
+            matches!(self.kind, ColumnKind::Strings(_)) && is_string_like(array.data_type());
         if strings || array.data_type() == wanted {
             return Ok(());
         }

@@ -17,7 +17,7 @@ use crate::kernels::simd::Avx2;
 use crate::kernels::simd::for_avx2;
 
 /// Maximum number of keys between two checks of the capacity of the table.
-const MAX_UNCHECKED: usize = 4096;
+const MAX_UNCHECKED_KEYS: usize = 4096;
 
 impl RowMap {
     /// Replaces the values of existing keys and adds new keys.
@@ -116,14 +116,17 @@ impl RowMap {
             while first < count {
                 let left = count - first;
                 let parallel = self.uses_threads(left) && key > 0;
-                let most = if parallel { insert_parallel::MAX_STEP_KEYS } else { MAX_UNCHECKED };
+                let most = match parallel {
+                    true => insert_parallel::MAX_STEP_KEYS,
+                    false => MAX_UNCHECKED_KEYS,
+                };
                 let mut step = most.min(left);
                 // Keys of the batch may repeat, so it is unknown how many of them are new. The
                 // table therefore gets capacity for all keys that the next step inserts. Limit the
                 // step to about as many keys as the map has, so that the table at most doubles.
-                let least = MAX_UNCHECKED.max(self.len);
-                while parallel && step > least && !self.has_capacity(step) {
-                    step = (step / 2).max(MAX_UNCHECKED);
+                let target = MAX_UNCHECKED_KEYS.max(self.len);
+                while parallel && step > target && !self.has_capacity(step) {
+                    step = (step / 2).max(MAX_UNCHECKED_KEYS);
                 }
                 self.ensure_capacity(step)?;
                 let keys = &keys[first * key..][..step * key];

@@ -83,7 +83,6 @@ impl SubjectMeasurements {
             )
         };
         let dictionary = codes.as_dictionary_opt::<UInt32Type>().ok_or_else(wrong_codes)?;
-        let texts = dictionary.values().as_string_opt::<i32>().ok_or_else(wrong_codes)?;
         let values = column("numeric_value")?.values();
         let Some(values) = values.as_primitive_opt::<Float32Type>() else {
             return Err(Error::type_of(
@@ -92,6 +91,7 @@ impl SubjectMeasurements {
                 values.data_type(),
             ));
         };
+        let texts = dictionary.values().as_string_opt::<i32>().ok_or_else(wrong_codes)?;
         let prefixes: Vec<usize> = (0..spec.keys().len())
             .filter(|k| matches!(spec.keys()[*k], FeatureKey::Prefix(_)))
             .collect();

@@ -315,8 +315,8 @@ fn format_shard_name(data: &Path, path: &Path) -> String {
     parts.join("/")
 }
 
-/// Returns the error that a data set in the folder `root` has no shard `name`. The message lists the
-/// first of its shards `known`.
+/// Returns the error that a data set in the folder `root` has no shard `name`. The message lists
+/// the first names of `known`, its shards.
 pub(crate) fn make_missing_shard_error<'a>(
     root: &Path,
     name: &str,

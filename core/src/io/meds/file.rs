@@ -235,14 +235,14 @@ impl MedsFile {
     pub(crate) fn check_code_column(&self) -> Result<()> {
         let code = self.schema().field_with_name("code");
         let code = code.map_err(|_| self.make_missing_column_error("code"))?;
-        self.check_strings("code", code.data_type())
+        self.check_code_type(code.data_type())
     }
 
-    fn check_strings(&self, column: &str, found: &DataType) -> Result<()> {
+    fn check_code_type(&self, found: &DataType) -> Result<()> {
         match is_string_like(found) {
             true => Ok(()),
             false => {
-                Err(self.make_type_error(column, "strings (cast the column in the file)", found))
+                Err(self.make_type_error("code", "strings (cast the column in the file)", found))
             }
         }
     }
@@ -251,7 +251,7 @@ impl MedsFile {
     /// strings, or has a NULL. The batch begins at row `first_row` of the file.
     pub(crate) fn cast_codes(&self, batch: &RecordBatch, first_row: usize) -> Result<ArrayRef> {
         let code = self.require_column(batch, "code")?;
-        self.check_strings("code", code.data_type())?;
+        self.check_code_type(code.data_type())?;
         self.check_no_nulls("code", code, first_row)?;
         self.cast_column("code", code, &make_code_type())
     }

@@ -328,7 +328,7 @@ fn select_columns(
     }
 }
 
-/// Converts the number of rows in the footer of the file `path`. Returns an error if it is negative.
+/// Converts the number of rows in the footer of the file `path`. A negative number is an error.
 pub(crate) fn to_row_count(path: &Path, rows: i64) -> Result<usize> {
     usize::try_from(rows).map_err(|_| {
         Error::file(

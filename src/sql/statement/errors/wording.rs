@@ -62,12 +62,16 @@ pub(crate) fn convert_internal_error(e: DataFusionError) -> DataFusionError {
                 "the arguments of a function such as coalesce have no common type; cast them to one type, as in coalesce(day, CAST(text AS DATE)) or coalesce(CAST(day AS VARCHAR), text)".into(),
             )
         }
-        E::Plan(message) if message.contains(INTERNAL_PREFIX) => E::Plan(strip_report_request(&message)),
+        E::Plan(message) if message.contains(INTERNAL_PREFIX) => {
+            E::Plan(strip_report_request(&message))
+        }
         E::Plan(message) if message.starts_with("Failed to parse placeholder id") => E::Plan(
             "a parameter of the prepared statement has a name, as $name has, but EXECUTE gives arguments by position; write ? or $1, $2, .. in PREPARE".into(),
         ),
         E::Plan(message) => E::Plan(explain_types(&message).unwrap_or(message)),
-        E::Execution(message) if message.contains(INTERNAL_PREFIX) => E::Execution(strip_report_request(&message)),
+        E::Execution(message) if message.contains(INTERNAL_PREFIX) => {
+            E::Execution(strip_report_request(&message))
+        }
         E::Configuration(message) => {
             E::Configuration(explain_namespace(&message).unwrap_or(message))
         }
