@@ -115,6 +115,42 @@ async fn tests_of_subqueries_may_be_tested() {
     .await;
 }
 
+/// The value before IN, ANY or ALL may have columns of the query around the one that tests it.
+#[tokio::test]
+async fn values_of_outer_queries_may_be_tested() {
+    check_cases(&[
+        (
+            "SELECT id, (SELECT t.id IN (SELECT k FROM w) FROM u WHERE y = 7) FROM t ORDER BY id",
+            "1 true; 2 true; 3 false; NULL NULL",
+        ),
+        (
+            "SELECT id, (SELECT t.id NOT IN (SELECT k FROM u) FROM u WHERE y = 7) FROM t ORDER BY id",
+            "1 false; 2 false; 3 NULL; NULL NULL",
+        ),
+        (
+            "SELECT id, (SELECT t.id NOT IN (SELECT k FROM z) FROM u WHERE y = 7) FROM t ORDER BY id",
+            "1 true; 2 true; 3 true; NULL true",
+        ),
+        (
+            "SELECT id, (SELECT t.x >= ALL (SELECT y FROM w) FROM u WHERE y = 7) FROM t ORDER BY id",
+            "1 false; 2 true; 3 true; NULL false",
+        ),
+        (
+            "SELECT id, (SELECT sum(CASE WHEN id + k IN (SELECT k FROM u) THEN y ELSE 0 END) FROM w) FROM t ORDER BY id",
+            "1 10; 2 0; 3 0; NULL 0",
+        ),
+        (
+            "SELECT id, (SELECT count(*) FILTER (WHERE id IN (SELECT k FROM w)) FROM u) FROM t ORDER BY id",
+            "1 4; 2 4; 3 0; NULL 0",
+        ),
+        (
+            "SELECT t.id, l.b FROM t, LATERAL (SELECT t.id IN (SELECT k FROM w) AS b FROM u WHERE y = 7) l ORDER BY t.id",
+            "1 true; 2 true; 3 false; NULL NULL",
+        ),
+    ])
+    .await;
+}
+
 #[tokio::test]
 async fn scalar_subqueries_may_be_correlated_by_any_condition() {
     check_cases(&[
