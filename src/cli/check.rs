@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::command_failure::{Failure, Outcome};
-use super::output::{find_terminal_width, group_digits, print_line, print_sentence};
+use super::output::{
+    choose_plural, find_terminal_width, group_digits, print_line, print_sentence,
+};
 use crate::audit::{Audit, CheckOptions, Finding, KINDS, Severity, ShardFacts, check};
 use crate::functions::wrap_words;
 
@@ -113,11 +115,10 @@ fn print_summary(audit: &Audit) -> Outcome {
         format_share(sum(|s| s.infinite), measurements)
     ))?;
     let (errors, warnings) = (audit.errors(), audit.warnings());
-    let noun = |n: usize, one: &'static str, more: &'static str| if n == 1 { one } else { more };
     print_sentence(&format!(
         "{errors} {}, {warnings} {}",
-        noun(errors, "error", "errors"),
-        noun(warnings, "warning", "warnings")
+        choose_plural(errors, "error", "errors"),
+        choose_plural(warnings, "warning", "warnings")
     ))
 }
 
