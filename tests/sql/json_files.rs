@@ -398,7 +398,7 @@ async fn a_byte_order_mark_is_skipped() {
     let create = "CREATE EXTERNAL TABLE t (i BIGINT) STORED AS NDJSON LOCATION";
     query_batches(&ctx, &format!("{create} '{folder}/'")).await.unwrap();
     assert_eq!(query_rows(&ctx, "SELECT sum(i) FROM t").await, "24995000");
-    // A mark elsewhere is no part of a record.
+    // A mark elsewhere is not part of a record.
     std::fs::write(dir.path().join("a.ndjson"), "{\"i\":1}\n\u{feff}{\"i\":2}\n").unwrap();
     assert!(error(&ctx, &format!("FROM '{folder}/a.ndjson'")).await.contains("a.ndjson"));
 }

@@ -562,7 +562,7 @@ async fn links_to_missing_files_are_refused() {
         let e = error(&ctx, &format!("SELECT x FROM '{at}/{pattern}'")).await;
         assert!(e.contains("k=2 is a symbolic link to a missing file"), "{pattern}: {e}");
     }
-    // The link is no folder of these patterns.
+    // The link does not match these patterns.
     for pattern in ["k=1/*.csv", "k=[13]/a.csv", "*1/a.csv"] {
         let sql = format!("SELECT x FROM '{at}/{pattern}' WHERE x = 1");
         assert_eq!(rows_or_error(&ctx, &sql).await, "1", "{pattern}");

@@ -564,7 +564,7 @@ async fn declared_fields_in_another_case_than_in_the_file_are_refused() {
     }
 }
 
-/// The values of a tensor of shape [2, 1] are no tensor of shape [1, 2], although the types are
+/// The values of a tensor of shape [2, 1] are not a tensor of shape [1, 2], although the types are
 /// equal.
 #[tokio::test]
 async fn files_with_tensors_of_several_shapes_are_lists() {
