@@ -5,9 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::command_failure::{Failure, Outcome};
-use super::output::{
-    choose_plural, find_terminal_width, group_digits, print_line, print_sentence,
-};
+use super::output::{choose_plural, find_terminal_width, group_digits, print_line, print_sentence};
 use crate::audit::{Audit, CheckOptions, Finding, KINDS, Severity, ShardFacts, check};
 use crate::functions::wrap_words;
 

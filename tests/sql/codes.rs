@@ -429,7 +429,8 @@ async fn tokens_of_several_vocabularies_are_not_decoded() {
         "(SELECT t FROM a EXCEPT SELECT t FROM b)".to_owned(),
         format!("'{parquet}/a.parquet'"),
     ] {
-        let read = format!("SELECT DISTINCT ragged_decode(t, '{first}') FROM {from} WHERE len(t) > 1");
+        let read =
+            format!("SELECT DISTINCT ragged_decode(t, '{first}') FROM {from} WHERE len(t) > 1");
         assert_eq!(query_rows(&ctx, &read).await, "[A, B]", "{from}");
     }
     for sql in [

@@ -362,7 +362,10 @@ async fn recursive_queries_read_tables_with_metadata() {
     ctx.register_batch("edges", make_edges()).unwrap();
     query_batches(&ctx, "CREATE VIEW w AS SELECT id, next FROM edges").await.unwrap();
     for (terms, expected) in [
-        ("SELECT id FROM edges WHERE id = 1 UNION ALL SELECT id + 1 FROM r WHERE id < 3", "1; 2; 3"),
+        (
+            "SELECT id FROM edges WHERE id = 1 UNION ALL SELECT id + 1 FROM r WHERE id < 3",
+            "1; 2; 3",
+        ),
         ("SELECT id FROM edges WHERE id = 1 UNION SELECT id + 1 FROM r WHERE id < 3", "1; 2; 3"),
         (
             "SELECT 1::BIGINT AS id UNION ALL SELECT e.next FROM r JOIN edges e ON e.id = r.id",

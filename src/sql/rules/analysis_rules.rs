@@ -403,10 +403,7 @@ pub(super) static ANALYSIS_RULES: &[SessionRule] = &[
     SessionRule {
         name: "serrate_recursive_metadata",
         // Must run after the rules that replace expressions, whose metadata it compares.
-        step: RuleStep::AfterCoercion(
-            &[Recursion],
-            recursive_metadata::remove_recursive_metadata,
-        ),
+        step: RuleStep::AfterCoercion(&[Recursion], recursive_metadata::remove_recursive_metadata),
         without: "WITH RECURSIVE fails if its parts have different metadata, such as that of pandas",
         upstream: UpstreamReport::NotReported,
         until: RemovalCondition::Fails("stock_recursions_still_compare_metadata"),
