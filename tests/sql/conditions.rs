@@ -122,6 +122,22 @@ async fn conditions_that_can_fail_are_evaluated_after_others() {
     }
 }
 
+/// The Parquet reader evaluates these conditions, but its errors do not blame the file.
+#[tokio::test]
+async fn conditions_of_scans_fail_as_filters_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = create_parallel_session();
+    let query = "SELECT * FROM (VALUES (1, 'a'), (0, '2')) v(n, s)";
+    let file = display_path(&dir.path().join("t.parquet"));
+    let setup = [format!("CREATE TABLE t AS {query}"), format!("COPY ({query}) TO '{file}'")];
+    run_all(&ctx, &setup).await;
+    for condition in ["10 / n > 2", "s::INT = 2", "make_date(n, 2, 30) > DATE '2020-01-01'"] {
+        let of_table = error(&ctx, &format!("SELECT n FROM t WHERE {condition}")).await;
+        let of_file = error(&ctx, &format!("SELECT n FROM '{file}' WHERE {condition}")).await;
+        assert_eq!(of_file, of_table, "{condition}");
+    }
+}
+
 #[tokio::test]
 async fn boolean_operands_are_evaluated_only_for_rows_that_need_them() {
     let ctx = create_parallel_session();

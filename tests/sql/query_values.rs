@@ -69,6 +69,88 @@ async fn in_and_exists_are_three_valued_in_every_clause() {
     .await;
 }
 
+/// The value before IN, ANY or ALL may itself contain IN, EXISTS, ANY or ALL.
+#[tokio::test]
+async fn tests_of_subqueries_may_be_tested() {
+    check_cases(&[
+        (
+            "SELECT id, (id IN (SELECT k FROM w)) IN (SELECT true) FROM t ORDER BY id",
+            "1 true; 2 true; 3 false; NULL NULL",
+        ),
+        (
+            "SELECT id, (id IN (SELECT k FROM w)) NOT IN (SELECT k = 2 FROM u) FROM t ORDER BY id",
+            "1 false; 2 false; 3 false; NULL NULL",
+        ),
+        (
+            "SELECT id, EXISTS (SELECT 1 FROM u) IN (SELECT k = id FROM w WHERE y < x) FROM t ORDER BY id",
+            "1 false; 2 true; 3 false; NULL NULL",
+        ),
+        (
+            "SELECT id FROM t WHERE (id IN (SELECT k FROM w)) IN (SELECT true) OR id = 3 ORDER BY id",
+            "1; 2; 3",
+        ),
+        ("SELECT id FROM t WHERE (id IN (SELECT k FROM w)) NOT IN (SELECT true)", "3"),
+        ("SELECT id FROM t WHERE ((id IN (SELECT k FROM w)) IN (SELECT true)) IS NULL", "NULL"),
+        (
+            "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE k = id) IN (SELECT true) ORDER BY id",
+            "1; 2",
+        ),
+        (
+            "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE k = id) = ANY (SELECT false) ORDER BY id",
+            "3; NULL",
+        ),
+        (
+            "SELECT id FROM t WHERE ((id > ANY (SELECT k FROM w)) IN (SELECT true)) IN (SELECT true) ORDER BY id",
+            "2; 3",
+        ),
+        (
+            "SELECT id FROM t GROUP BY id HAVING EXISTS (SELECT 1 FROM u WHERE k = id) IN (SELECT true) ORDER BY id",
+            "1; 2",
+        ),
+        (
+            "SELECT t.id FROM t JOIN w ON t.id = w.k AND EXISTS (SELECT 1 FROM u WHERE u.y = t.x) IN (SELECT true) ORDER BY t.id",
+            "1; 2; 2",
+        ),
+    ])
+    .await;
+}
+
+/// The value before IN, ANY or ALL may have columns of the query around the one that tests it.
+#[tokio::test]
+async fn values_of_outer_queries_may_be_tested() {
+    check_cases(&[
+        (
+            "SELECT id, (SELECT t.id IN (SELECT k FROM w) FROM u WHERE y = 7) FROM t ORDER BY id",
+            "1 true; 2 true; 3 false; NULL NULL",
+        ),
+        (
+            "SELECT id, (SELECT t.id NOT IN (SELECT k FROM u) FROM u WHERE y = 7) FROM t ORDER BY id",
+            "1 false; 2 false; 3 NULL; NULL NULL",
+        ),
+        (
+            "SELECT id, (SELECT t.id NOT IN (SELECT k FROM z) FROM u WHERE y = 7) FROM t ORDER BY id",
+            "1 true; 2 true; 3 true; NULL true",
+        ),
+        (
+            "SELECT id, (SELECT t.x >= ALL (SELECT y FROM w) FROM u WHERE y = 7) FROM t ORDER BY id",
+            "1 false; 2 true; 3 true; NULL false",
+        ),
+        (
+            "SELECT id, (SELECT sum(CASE WHEN id + k IN (SELECT k FROM u) THEN y ELSE 0 END) FROM w) FROM t ORDER BY id",
+            "1 10; 2 0; 3 0; NULL 0",
+        ),
+        (
+            "SELECT id, (SELECT count(*) FILTER (WHERE id IN (SELECT k FROM w)) FROM u) FROM t ORDER BY id",
+            "1 4; 2 4; 3 0; NULL 0",
+        ),
+        (
+            "SELECT t.id, l.b FROM t, LATERAL (SELECT t.id IN (SELECT k FROM w) AS b FROM u WHERE y = 7) l ORDER BY t.id",
+            "1 true; 2 true; 3 false; NULL NULL",
+        ),
+    ])
+    .await;
+}
+
 #[tokio::test]
 async fn scalar_subqueries_may_be_correlated_by_any_condition() {
     check_cases(&[

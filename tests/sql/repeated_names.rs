@@ -194,6 +194,14 @@ async fn aggregates_of_an_outer_query_are_refused() {
     let fine =
         "SELECT (SELECT sum(u.k + o.k) FROM u), (SELECT count(*) FROM u WHERE u.k = o.k) FROM u o";
     assert_eq!(rows_or_error(&ctx, fine).await, "20 1");
+    let local = [
+        ("SELECT (SELECT count(o.k) FILTER (WHERE u.id > 1) FROM u) FROM u o", "0"),
+        ("SELECT (SELECT array_agg(o.k ORDER BY u.id) FROM u) FROM u o", "[10]"),
+        ("SELECT (SELECT arg_min(o.k, u.id) FROM u) FROM u o", "10"),
+    ];
+    for (sql, expected) in local {
+        assert_eq!(rows_or_error(&ctx, sql).await, expected, "{sql}");
+    }
 }
 
 #[tokio::test]

@@ -77,12 +77,12 @@ pub(in crate::sql) fn check_lists(plan: &LogicalPlan) -> Result<()> {
 
 /// Returns an error for an aggregate that is in a subquery, but uses only columns of an outer
 /// query. In the SQL standard, such an aggregate belongs to the outer query, but DataFusion
-/// computes it within the subquery.
+/// computes it within the subquery. Columns of FILTER and ORDER BY count as those of arguments do,
+/// as in PostgreSQL and DuckDB.
 fn check_outer_aggregate(expr: &Expr) -> Result<()> {
     let Expr::AggregateFunction(call) = expr else { return Ok(()) };
     let args = &call.params.args;
-    let is_outer = args.iter().any(Expr::contains_outer)
-        && args.iter().all(|arg| arg.column_refs().is_empty());
+    let is_outer = args.iter().any(Expr::contains_outer) && expr.column_refs().is_empty();
     let has_query =
         args.iter().any(|arg| arg.exists(|e| Ok(find_query(e).is_some())).unwrap_or(true));
     if is_outer && !has_query {

@@ -28,6 +28,7 @@ use object_store::path::Path as Location;
 use object_store::{ObjectMeta, ObjectStore};
 
 use crate::sql::sources::arrow_files::check_arrow_files;
+use crate::sql::sources::condition_errors::find_condition_error;
 use crate::sql::sources::delegate_source;
 use crate::sql::sources::exact_casts::find_unheld;
 use crate::sql::sources::urls::format_location;
@@ -42,11 +43,14 @@ fn make_damage_error(file: &Location, panic: &(dyn Any + Send)) -> DataFusionErr
     )
 }
 
-/// Adds the file name to an error of a file reader. Leaves other errors (a cast in a filter, say)
-/// unchanged.
+/// Adds the file name to an error of a file reader. Errors of conditions that the reader evaluates
+/// become those of a filter. Leaves other errors (a cast in SELECT, say) unchanged.
 fn add_file_name(file: &Location, error: DataFusionError) -> DataFusionError {
     if let Some(message) = find_unheld(&error.strip_backtrace()) {
         return exec_datafusion_err!("{}: {message}", format_location(file));
+    }
+    if let Some(of_condition) = find_condition_error(&error.strip_backtrace()) {
+        return of_condition;
     }
     let of_reader = match error.find_root() {
         DataFusionError::ParquetError(_)

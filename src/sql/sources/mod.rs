@@ -6,6 +6,7 @@ pub(in crate::sql) mod asof;
 #[cfg(feature = "cloud")]
 mod cloud_store;
 pub(in crate::sql) mod cohort;
+mod condition_errors;
 mod created_folders;
 pub(in crate::sql) mod csv_nulls;
 pub(in crate::sql) mod csv_records;

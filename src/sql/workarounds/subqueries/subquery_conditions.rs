@@ -530,7 +530,8 @@ fn refuse_outer_value<T>(value: &Expr, test: &str) -> Result<T> {
 /// The operands of `value IN (query)`, prepared for a rewrite that replaces IN by EXISTS.
 struct InOperands {
     value: Expr,
-    /// The tested value as an expression within the query, where its columns are outer columns.
+    /// The tested value as an expression within the query, where its columns are outer columns. It
+    /// may also have columns of a query further out.
     outer: Expr,
     /// The query, with its column renamed to the name [`VALUE`], which no other column has.
     query: LogicalPlan,
@@ -544,7 +545,7 @@ struct InOperands {
 
 impl InOperands {
     fn new(value: Expr, query: &Subquery, schema: &DFSchema) -> Result<Self> {
-        if value.contains_outer() {
+        if value.contains_outer() && !is_outer_value(&value, schema)? {
             return refuse_outer_value(&value, "NOT IN");
         }
         let outer = to_outer(value.clone(), schema)?;

@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::sql::base::outer_columns::hides_outer;
-use crate::sql::base::subquery_parts::find_query;
+use crate::sql::base::subquery_parts::{find_compared_value, find_query, is_subquery_test};
 use crate::sql::workarounds::subqueries::correlated::expand::{join_matches, join_values};
 use crate::sql::workarounds::subqueries::correlated::new_names::{NewNames, keep_name};
 use crate::sql::workarounds::subqueries::correlated::{
@@ -56,9 +56,10 @@ pub(super) fn rewrite_filter(
     LogicalPlanBuilder::from(filtered).project(columns)?.build().map(Transformed::yes)
 }
 
-/// Computes conditions such as `(SELECT ..) IN (SELECT ..)` and `(SELECT ..) > ALL (SELECT ..)` as
-/// new columns of the input, and replaces these conditions with the new columns. DataFusion would
-/// turn such a condition into a join condition, which cannot contain a correlated subquery.
+/// Computes conditions such as `(SELECT ..) IN (SELECT ..)`, `(SELECT ..) > ALL (SELECT ..)` and
+/// `EXISTS (SELECT ..) IN (SELECT ..)` as new columns of the input, and replaces these conditions
+/// with the new columns. DataFusion would turn such a condition into a join condition, which cannot
+/// contain a correlated subquery, nor an IN or EXISTS.
 fn project_operands(
     input: Arc<LogicalPlan>,
     mut conditions: Vec<Expr>,
@@ -80,12 +81,13 @@ fn project_operands(
 }
 
 fn has_query_as_operand(condition: &Expr) -> Result<bool> {
-    let is_correlated_query =
-        |e: &Expr| matches!(e, Expr::ScalarSubquery(query) if is_correlated(query));
-    condition.exists(|e| match e {
-        Expr::InSubquery(test) => test.expr.exists(|e| Ok(is_correlated_query(e))),
-        Expr::SetComparison(test) => test.expr.exists(|e| Ok(is_correlated_query(e))),
-        _ => Ok(false),
+    let is_computed = |e: &Expr| match e {
+        Expr::ScalarSubquery(query) => is_correlated(query),
+        e => is_subquery_test(e),
+    };
+    condition.exists(|e| match find_compared_value(e) {
+        Some(value) => value.exists(|e| Ok(is_computed(e))),
+        None => Ok(false),
     })
 }
 
@@ -112,16 +114,57 @@ fn needs_values(condition: &Expr, schema: &DFSchema) -> Result<bool> {
 
 /// Rewrites a projection so that DataFusion can plan the subqueries in its expressions.
 pub(super) fn project_values(
-    exprs: Vec<Expr>,
+    mut exprs: Vec<Expr>,
     input: Arc<LogicalPlan>,
     names: &mut NewNames,
 ) -> Result<LogicalPlan> {
+    let input = project_compared_tests(input, &mut exprs, names)?;
     let schema = Arc::clone(input.schema());
     let exprs = exprs.into_iter().map(|e| keep_name(e, |e| as_value(e, &schema)));
     let mut exprs = exprs.collect::<Result<Vec<_>>>()?;
     let mut rows = OuterRows::new(input);
     rows.join_queries(&mut exprs, names)?;
     Projection::try_new(exprs, rows.joined).map(LogicalPlan::Projection)
+}
+
+/// Computes each value before IN, ANY or ALL that contains another IN, EXISTS, ANY or ALL, as
+/// `a IN (SELECT ..)` in `(a IN (SELECT ..)) IN (SELECT ..)`, as a new column of the input, and
+/// replaces the value with this column. Otherwise the rewrite of the outer test would copy the
+/// inner test into its subquery, where no rule rewrites it.
+fn project_compared_tests(
+    input: Arc<LogicalPlan>,
+    exprs: &mut [Expr],
+    names: &mut NewNames,
+) -> Result<Arc<LogicalPlan>> {
+    let mut columns = list_column_exprs(&input);
+    let known = columns.len();
+    let mut move_below = |value: &mut Expr| {
+        let name = names.next("value");
+        let column = Expr::Column(Column::new_unqualified(name.clone()));
+        columns.push(std::mem::replace(value, column).alias(name));
+    };
+    let has_test = |value: &Expr| value.exists(|e| Ok(is_subquery_test(e)));
+    for expr in exprs {
+        let taken = std::mem::take(expr);
+        *expr = keep_name(taken, |e| {
+            let done = e.transform_down(|e| match e {
+                Expr::InSubquery(mut test) if has_test(&test.expr)? => {
+                    move_below(&mut test.expr);
+                    Ok(Transformed::yes(Expr::InSubquery(test)))
+                }
+                Expr::SetComparison(mut test) if has_test(&test.expr)? => {
+                    move_below(&mut test.expr);
+                    Ok(Transformed::yes(Expr::SetComparison(test)))
+                }
+                e => Ok(Transformed::no(e)),
+            })?;
+            Ok(done.data)
+        })?;
+    }
+    match columns.len() > known {
+        true => Ok(Arc::new(project_values(columns, input, names)?)),
+        false => Ok(input),
+    }
 }
 
 /// The input of a node whose expressions contain correlated scalar subqueries.
