@@ -159,7 +159,7 @@ pub(crate) use unsigned::{build_signed_windows, is_for_signed, takes_unsigned};
 #[cfg(feature = "cluster")]
 pub(crate) use untagged::build_untagged;
 pub(crate) use untagged::{
-    SEVERAL_VOCABULARIES, differ_in_tags, differ_in_vocabulary, remove_tag, untag_field,
+    SEVERAL_VOCABULARIES, differ_in_vocabulary, merge_tags, remove_tag, untag_field,
 };
 pub(crate) use vocabulary_codes::find_local_codes;
 

@@ -37,12 +37,29 @@ pub(crate) fn differ_in_vocabulary(a: &Field, b: &Field) -> bool {
     a.is_some_and(|a| b.is_some_and(|b| a != b))
 }
 
-/// Whether two fields have different extension types, such as tensors of different shapes, or
-/// tokens of different vocabularies.
-pub(crate) fn differ_in_tags(a: &Field, b: &Field) -> bool {
-    a.extension_type_name() != b.extension_type_name()
-        || a.extension_type_metadata() != b.extension_type_metadata()
-        || differ_in_vocabulary(a, b)
+/// Returns `merged`, the field of a column with the values of `a` and `b`, with the tags of such a
+/// column: no extension type if theirs differ, such as tensors of different shapes, and the
+/// vocabulary that one of them names, or [`SEVERAL_VOCABULARIES`] if they name two.
+pub(crate) fn merge_tags(merged: FieldRef, a: &Field, b: &Field) -> FieldRef {
+    let is_tagged = a.extension_type_name() == b.extension_type_name()
+        && a.extension_type_metadata() == b.extension_type_metadata();
+    let [first, second] = [a, b].map(|field| field.metadata().get(VOCABULARY_METADATA));
+    let vocabulary = match differ_in_vocabulary(a, b) {
+        true => Some(SEVERAL_VOCABULARIES),
+        false => first.or(second).map(String::as_str),
+    };
+    let named = merged.metadata().get(VOCABULARY_METADATA).map(String::as_str);
+    if is_tagged && named == vocabulary {
+        return merged;
+    }
+    let mut field = merged.as_ref().clone();
+    if !is_tagged {
+        field = remove_extension(field);
+    }
+    if let Some(vocabulary) = vocabulary {
+        field.metadata_mut().insert(VOCABULARY_METADATA.to_owned(), vocabulary.to_owned());
+    }
+    Arc::new(field)
 }
 
 /// Wraps `e` in a call of a function that returns the same values with the tags of [`untag_field`].

@@ -453,3 +453,50 @@ async fn tokens_of_several_vocabularies_are_not_decoded() {
     let read = format!("SELECT i, ragged_decode(t, '{first}') FROM a ORDER BY i");
     assert_eq!(query_rows(&ctx, &read).await, "1 [A, B]; 2 [A, B]; 3 [B]");
 }
+
+/// The vocabulary of a column is known by any of its files, and by any part of WITH RECURSIVE.
+#[tokio::test]
+async fn tokens_next_to_plain_integers_keep_their_vocabulary() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| display_path(&dir.path().join(name));
+    let (first, second) = (path("first.parquet"), path("second.parquet"));
+    for (file, codes) in [(&first, ["A", "B"]), (&second, ["X", "Y"])] {
+        let vocabulary = Vocabulary::from_codes(codes).unwrap();
+        vocabulary.write(file, |_| None, ExistingTarget::Refuse).unwrap();
+    }
+    let ctx = create_parallel_session();
+    for folder in ["one", "two"] {
+        let to = path(&format!("{folder}/a.parquet"));
+        let plain = format!("COPY (SELECT [arrow_cast(2, 'UInt32')] AS t) TO '{to}'");
+        run_all(&ctx, &[plain]).await;
+    }
+    for (folder, file, of, code) in
+        [("one", "b", &first, "A"), ("two", "b", &first, "A"), ("two", "c", &second, "X")]
+    {
+        let to = path(&format!("{folder}/{file}.parquet"));
+        run_all(&ctx, &[format!("COPY (SELECT ragged_encode(['{code}'], '{of}') AS t) TO '{to}'")])
+            .await;
+    }
+    let decode = |folder: &str, file: &str| {
+        format!("SELECT ragged_decode(t, '{file}') AS c FROM '{}/' ORDER BY t[1]", path(folder))
+    };
+    assert_eq!(query_rows(&ctx, &decode("one", &first)).await, "[A]; [B]");
+    let e = error(&ctx, &decode("one", &second)).await;
+    assert!(e.contains("but the tokens are of the vocabulary"), "{e}");
+    let e = error(&ctx, &decode("two", &first)).await;
+    assert!(e.contains("tokens of several vocabularies"), "{e}");
+
+    let recursive = |next: &str, file: &str| {
+        format!(
+            "WITH RECURSIVE r AS (SELECT 1 AS i, ragged_encode(['A'], '{first}') AS t UNION ALL \
+             SELECT i + 1, {next} FROM r WHERE i < 2) SELECT i, ragged_decode(t, '{file}') FROM r ORDER BY i"
+        )
+    };
+    let integer = "[arrow_cast(2, 'UInt32')]";
+    assert_eq!(query_rows(&ctx, &recursive(integer, &first)).await, "1 [A]; 2 [B]");
+    let e = error(&ctx, &recursive(integer, &second)).await;
+    assert!(e.contains("but the tokens are of the vocabulary"), "{e}");
+    let other = format!("ragged_encode(['Y'], '{second}')");
+    let e = error(&ctx, &recursive(&other, &first)).await;
+    assert!(e.contains("the column 't' of WITH RECURSIVE has tokens of several"), "{e}");
+}

@@ -1,4 +1,4 @@
-//! Rows without the metadata of their columns: the logical node [`PlainRows`] and its plan,
+//! Rows with other metadata of their columns: the logical node [`PlainRows`] and its plan,
 //! [`PlainRowsExec`].
 
 use std::any::Any;
@@ -29,7 +29,10 @@ use futures::stream::StreamExt;
 
 use crate::sql::exec::{find_logical_node, one_input, take_one_input};
 
-/// The rows of `input`, whose schema and columns have no metadata.
+/// The metadata of a column.
+pub(in crate::sql) type ColumnMetadata = HashMap<String, String>;
+
+/// The rows of `input`. The schema has no metadata, and each column that of `schema`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::sql) struct PlainRows {
     input: LogicalPlan,
@@ -37,14 +40,18 @@ pub(in crate::sql) struct PlainRows {
 }
 
 impl PlainRows {
-    pub(in crate::sql) fn plan(input: LogicalPlan) -> Result<LogicalPlan> {
-        let node = Arc::new(Self::try_new(input)?);
+    /// Returns the rows of `input`, whose columns get `metadata`, in their order.
+    pub(in crate::sql) fn plan(
+        input: LogicalPlan,
+        metadata: &[ColumnMetadata],
+    ) -> Result<LogicalPlan> {
+        let node = Arc::new(Self::try_new(input, metadata)?);
         Ok(LogicalPlan::Extension(Extension { node }))
     }
 
-    fn try_new(input: LogicalPlan) -> Result<Self> {
-        let fields = input.schema().iter();
-        let fields = fields.map(|(table, field)| (table.cloned(), remove_metadata(field)));
+    fn try_new(input: LogicalPlan, metadata: &[ColumnMetadata]) -> Result<Self> {
+        let fields = input.schema().iter().zip(metadata);
+        let fields = fields.map(|((table, field), own)| (table.cloned(), set_metadata(field, own)));
         let schema = DFSchema::new_with_metadata(fields.collect(), HashMap::new())?;
         Ok(Self { schema: Arc::new(schema), input })
     }
@@ -54,8 +61,12 @@ impl PlainRows {
     }
 }
 
-fn remove_metadata(field: &FieldRef) -> FieldRef {
-    Arc::new(field.as_ref().clone().with_metadata(HashMap::new()))
+fn set_metadata(field: &FieldRef, metadata: &ColumnMetadata) -> FieldRef {
+    Arc::new(field.as_ref().clone().with_metadata(metadata.clone()))
+}
+
+fn list_metadata(schema: &Schema) -> Vec<ColumnMetadata> {
+    schema.fields().iter().map(|field| field.metadata().clone()).collect()
 }
 
 impl PartialOrd for PlainRows {
@@ -86,7 +97,8 @@ impl UserDefinedLogicalNodeCore for PlainRows {
     }
 
     fn with_exprs_and_inputs(&self, _exprs: Vec<Expr>, inputs: Vec<LogicalPlan>) -> Result<Self> {
-        Self::try_new(take_one_input("PlainRows", inputs)?)
+        let metadata = list_metadata(self.schema.as_arrow());
+        Self::try_new(take_one_input("PlainRows", inputs)?, &metadata)
     }
 }
 
@@ -105,10 +117,11 @@ impl ExtensionPlanner for PlainRowsPlanner {
         _context: &PhysicalPlanningContext,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         let node: &dyn Any = node.as_any();
-        let (Some(_), [input]) = (node.downcast_ref::<PlainRows>(), physical_inputs) else {
+        let (Some(node), [input]) = (node.downcast_ref::<PlainRows>(), physical_inputs) else {
             return Ok(None);
         };
-        Ok(Some(Arc::new(PlainRowsExec::new(Arc::clone(input)))))
+        let metadata = list_metadata(node.schema.as_arrow());
+        Ok(Some(Arc::new(PlainRowsExec::new(Arc::clone(input), &metadata))))
     }
 }
 
@@ -120,8 +133,10 @@ pub(in crate::sql) struct PlainRowsExec {
 }
 
 impl PlainRowsExec {
-    fn new(input: Arc<dyn ExecutionPlan>) -> Self {
-        let fields: Vec<FieldRef> = input.schema().fields().iter().map(remove_metadata).collect();
+    fn new(input: Arc<dyn ExecutionPlan>, metadata: &[ColumnMetadata]) -> Self {
+        let schema = input.schema();
+        let fields = schema.fields().iter().zip(metadata);
+        let fields: Vec<FieldRef> = fields.map(|(field, own)| set_metadata(field, own)).collect();
         let properties = PlanProperties::new(
             EquivalenceProperties::new(Arc::new(Schema::new(fields))),
             Partitioning::UnknownPartitioning(input.output_partitioning().partition_count()),
@@ -132,7 +147,7 @@ impl PlainRowsExec {
     }
 
     fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
-        Self::new(input)
+        Self::new(input, &list_metadata(&self.schema()))
     }
 }
 

@@ -11,7 +11,7 @@ const FAILED_CONDITION: &str = "Error evaluating filter predicate: ";
 
 /// Returns the error of a condition, such as a division by zero in `WHERE 1 / n > 2`, as a filter
 /// above the scan would return it. `text` is the error of a Parquet reader. Returns `None` for
-/// errors of the file.
+/// errors of the file, and for errors of several fields, such as a path and a message.
 ///
 /// DataFusion 55 converts the error of a condition to text in debug format, and wraps the text in a
 /// Parquet error, so that the file seems to be damaged.
@@ -37,9 +37,11 @@ pub(super) fn find_condition_error(text: &str) -> Option<DataFusionError> {
     })
 }
 
-/// Returns the first string literal of a text in debug format, without quotes and escapes.
+/// Returns the first string literal of a text in debug format, without quotes and escapes. Returns
+/// `None` if it is a field of a struct, because other fields may have the message.
 fn read_literal(text: &str) -> Option<String> {
-    let mut rest = text.split_once('"')?.1.chars().peekable();
+    let (_, rest) = text.split_once('"').filter(|(kind, _)| !kind.contains('{'))?;
+    let mut rest = rest.chars().peekable();
     let mut literal = String::new();
     loop {
         match rest.next()? {
@@ -96,5 +98,8 @@ mod tests {
     #[test]
     fn errors_of_files_stay() {
         assert!(find_condition_error("Parquet error: EOF: expected 8 bytes").is_none());
+        let of_file = DataFusionError::from(crate::Error::file("codes.parquet", "ends early"));
+        let reader = format!("Parquet error: External: {FAILED_CONDITION}{of_file:?}");
+        assert!(find_condition_error(&reader).is_none(), "{reader}");
     }
 }

@@ -8,7 +8,7 @@ use datafusion::common::plan_err;
 use datafusion::error::Result;
 use object_store::ObjectMeta;
 
-use crate::functions::{differ_in_tags, untag_field};
+use crate::functions::merge_tags;
 use crate::sql::sources::exact_casts::{IntegerRange, find_integer_range};
 use crate::sql::sources::urls::format_location;
 
@@ -43,10 +43,7 @@ pub(in crate::sql) fn merge_schemas(
             let known = places.get(field.name().as_str());
             match known.and_then(|at| columns.get_mut(*at)) {
                 Some(known) => match merge(&known.field, field) {
-                    Some(merged) if differ_in_tags(&known.field, field) => {
-                        known.field = Arc::new(untag_field(merged.as_ref().clone()));
-                    }
-                    Some(merged) => known.field = merged,
+                    Some(merged) => known.field = merge_tags(merged, &known.field, field),
                     None => {
                         return plan_err!(
                             "column '{}' has the type {} in {} and {} in {}; write it with one type, or read the files one by one and cast it",

@@ -7,10 +7,11 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::common::exec_datafusion_err;
 use datafusion::error::{DataFusionError, Result};
+use serrate_core::internal::cast_strictly;
 
 use crate::array::{leaf_type, list_depth, list_of};
 use crate::kernels::nan::nan_to_null;
-use crate::sql::sources::exact_casts::{InexactConversion, convert_exact};
+use crate::sql::sources::exact_casts::{InexactConversion, convert_exact, holds_all};
 use crate::sql::sources::exact_texts::TextRules;
 
 /// Returns the schema of a table over several files, each given with its name: the columns of all
@@ -109,6 +110,10 @@ pub(super) fn cast_leaves(
     file: &Path,
 ) -> Result<ArrayRef> {
     let values = if nan_is_null { nan_to_null(values)? } else { Arc::clone(values) };
+    // No value needs a check, which costs several times the cast.
+    if values.data_type() != target && holds_all(values.data_type(), target) {
+        return Ok(cast_strictly(&values, target)?);
+    }
     convert_exact(&values, target, TextRules::default()).map_err(|inexact| {
         let file = file.display();
         match inexact {
