@@ -379,15 +379,20 @@ async fn stock_patterns_of_dictionaries_still_fail() {
     expect_rows(&[make], &[(like, "true")]).await;
 }
 
+/// Writes the vocabulary of the codes A and B, and that of the codes X and Y.
+fn write_two_vocabularies(first: &str, second: &str) {
+    for (file, codes) in [(first, ["A", "B"]), (second, ["X", "Y"])] {
+        let vocabulary = Vocabulary::from_codes(codes).unwrap();
+        vocabulary.write(file, |_| None, ExistingTarget::Refuse).unwrap();
+    }
+}
+
 #[tokio::test]
 async fn tokens_of_several_vocabularies_are_not_decoded() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| display_path(&dir.path().join(name));
     let (first, second) = (path("first.parquet"), path("second.parquet"));
-    for (file, codes) in [(&first, ["A", "B"]), (&second, ["X", "Y"])] {
-        let vocabulary = Vocabulary::from_codes(codes).unwrap();
-        vocabulary.write(file, |_| None, ExistingTarget::Refuse).unwrap();
-    }
+    write_two_vocabularies(&first, &second);
     let ctx = create_parallel_session();
     for (table, codes, file) in [("a", "'A', 'B'", &first), ("b", "'X'", &second)] {
         let encoded = format!("SELECT 1 AS i, ragged_encode([{codes}], '{file}') AS t");
@@ -415,7 +420,8 @@ async fn tokens_of_several_vocabularies_are_not_decoded() {
     ] {
         for file in [&first, &second] {
             let e = error(&ctx, &format!("SELECT ragged_decode(t, '{file}') FROM {from}")).await;
-            // The planner knows a UNION in the statement itself by its last query only.
+            // For a UNION in the statement itself, the planner names the vocabulary of the last
+            // query only.
             let is_union = from.starts_with('(') && e.contains("is the vocabulary");
             assert!(is_union || e.contains("tokens of several vocabularies"), "{from}: {e}");
         }
@@ -460,10 +466,7 @@ async fn tokens_next_to_plain_integers_keep_their_vocabulary() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| display_path(&dir.path().join(name));
     let (first, second) = (path("first.parquet"), path("second.parquet"));
-    for (file, codes) in [(&first, ["A", "B"]), (&second, ["X", "Y"])] {
-        let vocabulary = Vocabulary::from_codes(codes).unwrap();
-        vocabulary.write(file, |_| None, ExistingTarget::Refuse).unwrap();
-    }
+    write_two_vocabularies(&first, &second);
     let ctx = create_parallel_session();
     for folder in ["one", "two"] {
         let to = path(&format!("{folder}/a.parquet"));

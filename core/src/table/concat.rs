@@ -214,8 +214,8 @@ fn cast_exactly(values: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
     Ok(cast_strictly(values, target)?)
 }
 
-/// Returns the common type of a column in the earlier tables and in the next one. `describe_place`
-/// names the column in the error that there is none.
+/// Returns the common type of a column in the earlier tables and in the next one. Returns an error
+/// if there is none; `describe_place` names the column in its message.
 pub(super) fn promote_column_type(
     earlier: &DataType,
     next: &DataType,

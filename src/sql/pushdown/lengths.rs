@@ -164,8 +164,8 @@ fn has_call_below(plan: &LogicalPlan, has: fn(&Expr) -> bool) -> bool {
     }
 }
 
-/// Returns the list column of which `e` needs only the lengths, as in `ragged_count(code)` or
-/// `ragged_count(ragged_head(code, 3))`. Returns `None` for any other expression.
+/// Returns the list column if `e` reads only the lengths of its lists, as `ragged_count(code)` and
+/// `ragged_count(ragged_head(code, 3))` do. Returns `None` for any other expression.
 fn find_length_column(e: &Expr) -> Option<&Column> {
     let mut list = find_read_list(e, ReadParts::is_length)?;
     loop {

@@ -315,8 +315,8 @@ fn format_shard_name(data: &Path, path: &Path) -> String {
     parts.join("/")
 }
 
-/// Returns the error that a data set in the folder `root` has no shard `name`. The message lists
-/// the first names of `known`, its shards.
+/// Returns the error for a shard `name` that the data set in the folder `root` does not have. The
+/// message lists the first names of `known`, the shards of the data set.
 pub(crate) fn make_missing_shard_error<'a>(
     root: &Path,
     name: &str,

@@ -34,7 +34,7 @@ pub enum ExactSumKind {
     Unsigned,
 }
 
-/// The number that [`ExactSumKind::read_sums`] gets from a sum.
+/// The number to which [`ExactSumKind::read_sums`] converts a sum.
 enum SumValue {
     Float(f64),
     Integer(i128),
