@@ -38,6 +38,8 @@ mod damaged;
 mod decimals;
 #[path = "sql/depth.rs"]
 mod depth;
+#[path = "common/dictionary_counts.rs"]
+mod dictionary_counts;
 #[path = "sql/disabled_rules.rs"]
 mod disabled_rules;
 #[path = "sql/dok.rs"]

@@ -116,9 +116,11 @@ pub mod meds {
     pub use crate::io::meds::shard::NeededColumns;
 }
 
-/// Conversion of columns to the types with which Parquet files store them.
+/// Places and checks of column chunks in Parquet files, and conversion of columns to the types with
+/// which the files store them.
 #[cfg(feature = "parquet")]
 pub mod parquet {
+    pub use crate::io::parquet::dictionary_pages::{check_fetched_dictionaries, find_chunk_bytes};
     pub use crate::io::parquet::stored_types::{to_stored, to_stored_schema};
 }
 

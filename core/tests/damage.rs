@@ -9,6 +9,8 @@ extern crate serrate_core as serrate;
 
 #[path = "../../tests/common/counting.rs"]
 mod counting;
+#[path = "../../tests/common/dictionary_counts.rs"]
+mod dictionary_counts;
 #[path = "../../tests/common/small_files.rs"]
 mod small_files;
 
@@ -21,14 +23,15 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 
 use ::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use arrow::array::{
-    Array, ArrayRef, AsArray, DictionaryArray, Float32Array, MapArray, RecordBatch, StringArray,
-    StructArray, UInt64Array,
+    Array, ArrayRef, AsArray, DictionaryArray, Float32Array, Int32Array, MapArray, RecordBatch,
+    StringArray, StructArray, TimestampMicrosecondArray, UInt64Array,
 };
 use arrow::buffer::OffsetBuffer;
 use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, TimeUnit, UInt32Type};
 use bytes::Bytes;
 use counting::{LIVE, PEAK};
+use dictionary_counts::{OVERSTATED, overstate_dictionary};
 use serrate::Result;
 use serrate::audit;
 use serrate::dense::DenseTensor;
@@ -389,6 +392,28 @@ fn small_cohort(folder: &Folder) -> PathBuf {
     let done = |_: &[ShardReport]| std::ops::ControlFlow::Continue(());
     tensorize(&dataset, &root, &Default::default(), done).unwrap();
     root
+}
+
+#[test]
+fn parquet_dictionaries_with_more_numbers_than_bytes_are_errors() {
+    let _turn = take_turn();
+    let folder = Folder::new();
+    let path = folder.path("labels.parquet");
+    let subjects: ArrayRef = Arc::new(Int32Array::from_iter_values((0..2000).map(|i| i % 200)));
+    let times: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![0; 2000]));
+    write_rows(&path, vec![("subject_id", subjects), ("prediction_time", times)]);
+    assert_eq!(Labels::read(&path).unwrap().len(), 2000);
+    let mut bytes = fs::read(&path).unwrap();
+    overstate_dictionary(&mut bytes);
+    overwrite(&path, &bytes);
+    // `io::parquet::dictionary_pages` is obsolete once the `parquet` crate refuses this file.
+    assert!(read_stock(&bytes).is_some());
+    let read = parquet::read(&path, &ParquetReadOptions::default()).map(drop);
+    for read in [read, Labels::read(&path).map(drop)] {
+        let error = read.unwrap_err().to_string();
+        let expected = format!("column subject_id declares {OVERSTATED} numbers of 4 bytes");
+        assert!(error.contains(&expected) && error.contains("labels.parquet"), "{error}");
+    }
 }
 
 #[test]

@@ -19,6 +19,7 @@ use futures::FutureExt;
 use std::fs;
 use tempfile::TempDir;
 
+use super::dictionary_counts::{OVERSTATED, overstate_dictionary};
 use super::*;
 
 fn make_mixed_batch() -> RecordBatch {
@@ -180,6 +181,24 @@ async fn damaged_parquet_files_are_errors() {
         Ok(rows)
     })
     .await;
+}
+
+#[tokio::test]
+async fn parquet_dictionaries_with_more_numbers_than_bytes_are_errors() {
+    let dir = TempDir::new().unwrap();
+    let query = "SELECT value % 200 AS n FROM generate_series(1, 2000)";
+    let mut bytes = write_rows(&dir, "good.parquet", query).await;
+    overstate_dictionary(&mut bytes);
+    let path = dir.path().join("overstated.parquet");
+    fs::write(&path, bytes).unwrap();
+    let ctx = serrate::sql::session();
+    for rows in ["", " WHERE n = 7", " LIMIT 3"] {
+        let query = format!("SELECT n FROM '{}'{rows}", display_path(&path));
+        let run = async { serrate::sql::sql(&ctx, &query).await?.collect().await };
+        let error = run.await.unwrap_err().strip_backtrace();
+        let expected = format!("column n declares {OVERSTATED} numbers of 8 bytes");
+        assert!(error.contains(&expected) && error.contains("overstated.parquet"), "{error}");
+    }
 }
 
 /// Returns the bytes of a file of the rows of a query, in the format of the extension of `name`.

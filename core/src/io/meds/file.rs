@@ -21,7 +21,7 @@ use crate::array::nulls::find_validity;
 use crate::error::{Error, Result};
 use crate::io::hidden_names::is_hidden;
 use crate::io::natural_order::make_natural_key;
-use crate::io::parquet::{LocalFile, to_row_count};
+use crate::io::parquet::{LocalFile, check_dictionaries, to_row_count};
 use crate::io::reader_panics::contain_panics;
 
 #[derive(Clone, Debug)]
@@ -144,6 +144,10 @@ impl MedsFile {
             .filter(|(_, f)| columns.contains(&f.name().as_str()))
             .map(|(i, _)| i);
         let mask = ProjectionMask::roots(metadata.parquet_schema(), wanted);
+        let parquet = metadata.metadata();
+        let groups = 0..parquet.num_row_groups();
+        check_dictionaries(&file, parquet, groups, |leaf| mask.leaf_included(leaf))
+            .map_err(|e| Error::file(&self.path, e.to_string()))?;
         ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
             .with_projection(mask)
             .with_batch_size(rows.max(1))

@@ -1,6 +1,7 @@
 //! Ragged tables as Parquet files: one column of nested lists per table column, with one list level
 //! per axis.
 
+pub(crate) mod dictionary_pages;
 // Hidden from the documentation, because only SQL, benchmarks and fuzz targets use this module.
 #[doc(hidden)]
 pub mod lists;
@@ -11,6 +12,7 @@ mod writer;
 
 use std::path::Path;
 
+pub(crate) use dictionary_pages::{check_dictionaries, find_chunk_bytes};
 pub(crate) use local::LocalFile;
 pub(crate) use reader::to_row_count;
 pub use reader::{ParquetReadOptions, ParquetTableReader};

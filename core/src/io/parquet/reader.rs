@@ -15,6 +15,7 @@ use parquet::basic::ConvertedType;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, RowGroupMetaData};
 
 use super::LocalFile;
+use super::dictionary_pages::check_dictionaries;
 use super::lists::ColumnsReader;
 use crate::array::record_batch::build_record_batch;
 use crate::error::{Error, Result};
@@ -169,6 +170,9 @@ impl ParquetTableReader {
                 .filter(|(_, is_other)| **is_other)
                 .map(|(root, _)| *root);
             let mask = ProjectionMask::roots(metadata.parquet_schema(), others);
+            let groups = selected.groups.iter().copied();
+            check_dictionaries(&file, metadata.metadata(), groups, |leaf| mask.leaf_included(leaf))
+                .map_err(fail)?;
             let mut builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
                 .with_projection(mask)
                 .with_row_groups(selected.groups)

@@ -38,6 +38,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use object_store::ObjectStore;
 use serrate_core::internal::lock_mutex;
+use serrate_core::internal::parquet::check_fetched_dictionaries;
 
 use super::logical_types::read_intervals_as_bytes;
 use crate::sql::sources::pinned_file::pin_version;
@@ -133,16 +134,42 @@ struct CorrectedReader {
     known: CachedFooters,
 }
 
+impl CorrectedReader {
+    /// Checks the dictionaries in fetched bytes, each of which lie at a byte of the file.
+    fn check_dictionaries<'a>(
+        &self,
+        fetched: impl IntoIterator<Item = (u64, &'a Bytes)>,
+    ) -> ParquetResult<()> {
+        let footer = lock_mutex(&self.known).get(&self.path).map(|(_, footer)| Arc::clone(footer));
+        let Some(footer) = footer else { return Ok(()) };
+        fetched
+            .into_iter()
+            .try_for_each(|(start, bytes)| check_fetched_dictionaries(bytes, start, &footer))
+    }
+}
+
 impl AsyncFileReader for CorrectedReader {
     fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, ParquetResult<Bytes>> {
-        self.inner.get_bytes(range)
+        async move {
+            let start = range.start;
+            let bytes = self.inner.get_bytes(range).await?;
+            self.check_dictionaries([(start, &bytes)])?;
+            Ok(bytes)
+        }
+        .boxed()
     }
 
     fn get_byte_ranges(
         &mut self,
         ranges: Vec<Range<u64>>,
     ) -> BoxFuture<'_, ParquetResult<Vec<Bytes>>> {
-        self.inner.get_byte_ranges(ranges)
+        async move {
+            let starts: Vec<u64> = ranges.iter().map(|range| range.start).collect();
+            let bytes = self.inner.get_byte_ranges(ranges).await?;
+            self.check_dictionaries(starts.into_iter().zip(&bytes))?;
+            Ok(bytes)
+        }
+        .boxed()
     }
 
     fn get_metadata<'a>(

@@ -15,6 +15,7 @@ use parquet::file::serialized_reader::SerializedPageReader;
 use super::column_shape::ColumnShape;
 use super::hybrid::{DecodeFault, HybridDecoder};
 use crate::error::{Error, Result};
+use crate::io::parquet::find_chunk_bytes;
 
 /// An open Parquet file.
 #[derive(Debug)]
@@ -97,11 +98,9 @@ impl<'a> ColumnChunk<'a> {
         };
         let rows = count("rows", row_group.num_rows())?;
         let entries = count("values", chunk.num_values())?;
-        let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
-        let size = chunk.compressed_size();
-        let bytes = u64::try_from(start).ok().zip(u64::try_from(size).ok());
-        let bytes = bytes.and_then(|(start, size)| Some(start..start.checked_add(size)?));
-        let Some(bytes) = bytes else {
+        let Some(bytes) = find_chunk_bytes(chunk) else {
+            let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
+            let size = chunk.compressed_size();
             return Err(place.make_error(format!(
                 "the footer places the column chunk at byte {start} with {size} byte(s); both numbers must be 0 or more, so create the file again"
             )));

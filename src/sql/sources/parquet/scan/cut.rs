@@ -14,6 +14,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
 use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use serrate_core::internal::parquet::find_chunk_bytes;
 
 /// Replaces a file's byte range with the rows to read (a [`ParquetAccessPlan`]). Assigns rows to
 /// byte ranges as if all rows of a row group had the same size.
@@ -73,15 +74,13 @@ fn make_row_access(
     let rows = usize::try_from(group.num_rows()).ok()?;
     let (mut start, mut end) = (u64::MAX, 0);
     for chunk in group.columns() {
-        let first = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
-        let first = u64::try_from(first).ok()?;
-        start = start.min(first);
-        end = end.max(first.checked_add(u64::try_from(chunk.compressed_size()).ok()?)?);
+        let chunk_bytes = find_chunk_bytes(chunk)?;
+        start = start.min(chunk_bytes.start);
+        end = end.max(chunk_bytes.end);
     }
-    let first = group.columns().first()?;
-    let first = first.dictionary_page_offset().unwrap_or(first.data_page_offset());
+    let first = find_chunk_bytes(group.columns().first()?)?.start;
     if !indexed || start >= end || rows == 0 {
-        let held = bytes.contains(&u64::try_from(first).ok()?);
+        let held = bytes.contains(&first);
         return Some(if held { RowGroupAccess::Scan } else { RowGroupAccess::Skip });
     }
     // Returns the first row at or after `byte`. The position of row r is start + r * size / rows.
