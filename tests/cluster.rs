@@ -19,9 +19,12 @@ mod tls;
 #[path = "common/worker_process.rs"]
 mod worker_process;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use datafusion::arrow::datatypes::DataType;
 use datafusion::arrow::util::pretty::pretty_format_batches;
+use datafusion::logical_expr::{Volatility, create_udf};
 use datafusion::prelude::SessionConfig;
 use processes::{Pair, data_path, run_query, start_pair, start_workers};
 use serrate::datafusion;
@@ -350,6 +353,15 @@ async fn sparse_tables_are_read_once() {
 async fn notes_say_why_a_statement_runs_in_the_session() {
     let (_workers, _folder, mut pair) = start_pair(2, 100).await;
     pair.run_both("CREATE TABLE rows AS SELECT g, v FROM n").await;
+    let first = create_udf(
+        "first_of",
+        vec![DataType::Int64],
+        DataType::Int64,
+        Volatility::Immutable,
+        Arc::new(|values| Ok(values[0].clone())),
+    );
+    pair.here.register_udf(first.clone());
+    pair.there.register_udf(first);
     for (sql, reason) in [
         (
             "SELECT arrow_cast(codes, 'LargeList(Int64)') AS l, count(*) FROM n GROUP BY 1",
@@ -358,6 +370,10 @@ async fn notes_say_why_a_statement_runs_in_the_session() {
         (
             "SELECT count(*) FROM rows WHERE v > (SELECT avg(v) FROM n)",
             "if its main query can be divided",
+        ),
+        (
+            "SELECT sum(first_of(g)) FROM n",
+            "the function first_of exists only in this query, not on workers",
         ),
     ] {
         let start = Instant::now();
@@ -390,6 +406,9 @@ async fn workers_use_the_settings_of_the_session() {
         "SELECT subject_id, CAST(to_timestamp(subject_id * 100000) AS TIMESTAMPTZ)::VARCHAR FROM n",
     )
     .await;
+    // Texts without a zone are times in the zone of the session.
+    pair.check_divided("SELECT subject_id, to_timestamp('2024-0' || (1 + g) || '-01') AS t FROM n")
+        .await;
     pair.set_both("serrate.max_dense_bytes", "100").await;
     pair.check_query("SELECT sum(ragged_sum(densify(codes, 100))) FROM n").await;
     // A statement whose plan may change during execution runs in the session.

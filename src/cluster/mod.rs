@@ -16,6 +16,7 @@ mod preflight;
 mod settings;
 mod subqueries_first;
 mod tasks;
+mod worker_functions;
 mod worker_server;
 
 pub use crate::secret::TlsIdentity;

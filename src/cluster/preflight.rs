@@ -25,7 +25,8 @@ use datafusion_proto::bytes::{
 };
 use datafusion_proto::physical_plan::DeduplicatingProtoConverter;
 
-use crate::sql::portable::{list_hidden_functions, reads_paths, to_portable};
+use super::worker_functions::replace_functions;
+use crate::sql::portable::{reads_paths, to_portable};
 
 /// Maximum bytes of an encoded part of a plan, including the tables in memory that it reads.
 const MAX_PART_BYTES: usize = 64 << 20;
@@ -39,28 +40,15 @@ pub(super) fn check_stages(
     let context = make_worker_context(session);
     for stage in find_stages(plan) {
         check_types(&stage.schema())?;
-        check_stage(&stage, session, &context)?;
+        check_stage(&stage, &context)?;
     }
     Ok(())
 }
 
-/// Returns the task context of `session`, extended by the functions that plans for workers may
-/// contain although statements cannot name them.
+/// Returns the task context of `session`, with the functions of a worker.
 #[doc(hidden)]
 pub fn make_worker_context(session: &dyn Session) -> Arc<TaskContext> {
-    let context = session.task_ctx();
-    let mut functions = context.scalar_functions().clone();
-    functions.extend(list_hidden_functions().into_iter().map(|f| (f.name().to_owned(), f)));
-    Arc::new(TaskContext::new(
-        context.task_id(),
-        context.session_id(),
-        context.session_config().clone(),
-        functions,
-        context.higher_order_functions().clone(),
-        context.aggregate_functions().clone(),
-        context.window_functions().clone(),
-        context.runtime_env(),
-    ))
+    Arc::new(replace_functions(&session.task_ctx()))
 }
 
 /// Returns an error if a column has a type that arrow-flight does not send correctly: it declares a
@@ -103,7 +91,6 @@ fn find_stages(plan: &Arc<dyn ExecutionPlan>) -> Vec<Arc<dyn ExecutionPlan>> {
 
 fn check_stage(
     stage: &Arc<dyn ExecutionPlan>,
-    session: &dyn Session,
     context: &Arc<TaskContext>,
 ) -> std::result::Result<(), String> {
     let mut reason = None;
@@ -114,7 +101,7 @@ fn check_stage(
             reason = Some(lost);
             return Ok(TreeNodeRecursion::Stop);
         }
-        reason = check_node(node, session, context)?;
+        reason = check_node(node, context)?;
         Ok(if reason.is_some() { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     });
     checked.map_err(|e| e.strip_backtrace())?;
@@ -214,7 +201,6 @@ fn compare_plans(
 /// can be sent.
 fn check_node(
     node: &Arc<dyn ExecutionPlan>,
-    session: &dyn Session,
     context: &TaskContext,
 ) -> Result<Option<String>> {
     let leaf = match node.downcast_ref::<DistributedLeafExec>() {
@@ -241,7 +227,7 @@ fn check_node(
     }
     if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
         for expr in aggregate.aggr_expr() {
-            let known = session.aggregate_functions().get(expr.fun().name());
+            let known = context.aggregate_functions().get(expr.fun().name());
             if known.is_none_or(|known| known.as_ref() != expr.fun()) {
                 return Ok(Some(format!(
                     "the function {} exists only in this query, not on workers",
