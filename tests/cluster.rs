@@ -401,6 +401,11 @@ async fn workers_use_the_settings_of_the_session() {
     assert_ne!(before, run_query(&pair.there, sql).await.unwrap());
     pair.set_both("serrate.codes", "data/größe 100%/codes.parquet").await;
     pair.check_divided(sql).await;
+    // Rules replace the function behind `year` and `extract`.
+    pair.check_divided(
+        "SELECT extract(month FROM DATE '2020-01-01' + CAST(g * 40 AS INT)) AS m, count(*) FROM n GROUP BY m ORDER BY m",
+    )
+    .await;
     pair.set_both("datafusion.execution.time_zone", "Europe/Berlin").await;
     pair.check_divided(
         "SELECT subject_id, CAST(to_timestamp(subject_id * 100000) AS TIMESTAMPTZ)::VARCHAR FROM n",
