@@ -268,10 +268,18 @@ async fn files_are_written_in_source_order() {
     // For ORDER BY, each task sorts its own range of the key, and the session reads the tasks in
     // order.
     pair.check_divided("SELECT subject_id, deep FROM n ORDER BY subject_id").await;
+    pair.cluster.take_notes();
     pair.run_both("CREATE TABLE rows AS SELECT * FROM n WHERE g < 3").await;
+    pair.run_both("CREATE TABLE made AS SELECT g, count(*) AS c FROM p GROUP BY g").await;
+    // A note would say that the session runs the query of a table.
+    let notes = pair.cluster.take_notes();
+    assert!(notes.is_empty(), "{notes:?}");
+    pair.run_both("CREATE TABLE both AS SELECT g, v FROM n UNION ALL SELECT g, v FROM p").await;
+    let notes = pair.cluster.take_notes().concat();
+    assert!(notes.contains("in the order of several scans"), "{notes}");
+    pair.check_query("SELECT * FROM both LIMIT 50 OFFSET 4980").await;
     pair.check_query("SELECT * FROM rows LIMIT 50 OFFSET 700").await;
     // A table that a divided query has created can be joined with files.
-    pair.run_both("CREATE TABLE made AS SELECT g, count(*) AS c FROM p GROUP BY g").await;
     pair.check_query("SELECT * FROM made ORDER BY g").await;
     pair.check_divided(
         "SELECT p.g, count(*), max(c) FROM p JOIN made USING (g) GROUP BY 1 ORDER BY 1",
