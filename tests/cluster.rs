@@ -274,6 +274,11 @@ async fn files_are_written_in_source_order() {
     // A note would say that the session runs the query of a table.
     let notes = pair.cluster.take_notes();
     assert!(notes.is_empty(), "{notes:?}");
+    // Only the session checks the order of the inputs of a UNION ALL, with a node that workers
+    // replace by a simpler one.
+    let union = "SELECT subject_id, g FROM n UNION ALL SELECT subject_id + 1, g FROM p";
+    pair.check_query(&format!("SELECT * FROM ({union}) ORDER BY subject_id, g")).await;
+    assert!(!pair.whole.concat().contains("loses its name"), "{:?}", pair.whole);
     pair.run_both("CREATE TABLE both AS SELECT g, v FROM n UNION ALL SELECT g, v FROM p").await;
     let notes = pair.cluster.take_notes().concat();
     assert!(notes.contains("in the order of several scans"), "{notes}");
