@@ -35,6 +35,9 @@ const RECEIVE_WINDOW: u32 = 1 << 30;
 /// workers are not checked again.
 const MAX_CHECK_AGE: Duration = Duration::from_secs(1);
 
+/// Maximum number of notes that are kept until [`Cluster::take_notes`] returns them.
+const MAX_NOTES: usize = 1000;
+
 /// Settings that a session with workers must have, each with its value. With any other value, a
 /// divided plan could return wrong rows.
 pub(super) const FIXED: [(&str, &str); 9] = [
@@ -322,9 +325,15 @@ impl Cluster {
         })
     }
 
+    /// Adds a note for the user. If [`MAX_NOTES`] are stored, drops it: the program may never call
+    /// [`take_notes`](Self::take_notes).
     pub(super) fn add_note(&self, note: String) {
-        if self.shared.report.get().is_none() {
-            lock_mutex(&self.shared.notes).push(note);
+        if self.shared.report.get().is_some() {
+            return;
+        }
+        let mut notes = lock_mutex(&self.shared.notes);
+        if notes.len() < MAX_NOTES {
+            notes.push(note);
         }
     }
 
@@ -336,7 +345,8 @@ impl Cluster {
         let _ = self.shared.report.set(Box::new(report));
     }
 
-    /// Returns and clears the notes about statements that did not run on all workers.
+    /// Returns and clears the notes about statements that did not run on all workers, at most the
+    /// first 1000.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -549,6 +559,17 @@ mod tests {
         assert!(crate::cluster::losses::is_lost(&refused), "{refused:?}");
         let sentence = cluster.describe_failure(&worker, &refused);
         assert!(sentence.starts_with(&format!("worker {worker} cannot be reached")), "{sentence}");
+    }
+
+    #[test]
+    fn notes_that_nobody_takes_are_dropped() {
+        let cluster = Cluster::new(&ClientConfig::new("a:1")).unwrap();
+        for i in 0..MAX_NOTES + 5 {
+            cluster.add_note(i.to_string());
+        }
+        assert_eq!(cluster.take_notes().len(), MAX_NOTES);
+        cluster.add_note("next".into());
+        assert_eq!(cluster.take_notes(), ["next"]);
     }
 
     #[test]
