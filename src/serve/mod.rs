@@ -28,6 +28,7 @@ mod flight_messages;
 mod http;
 mod info;
 mod ingest;
+mod ingestion;
 mod metrics;
 mod parameters;
 mod query;

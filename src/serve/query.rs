@@ -70,18 +70,18 @@ impl<T> AbortedTask<Result<T, Status>> {
 
 /// Counts a query as open until it ends, and then as finished, failed or cancelled. A query counts
 /// as cancelled if this value is dropped before the query ends.
-struct QueryCounter<'a> {
+pub(super) struct QueryCounter<'a> {
     metrics: &'a ServerMetrics,
     ended: bool,
 }
 
 impl<'a> QueryCounter<'a> {
-    fn new(metrics: &'a ServerMetrics) -> Self {
+    pub(super) fn new(metrics: &'a ServerMetrics) -> Self {
         metrics.open.add(1);
         Self { metrics, ended: false }
     }
 
-    fn count_end<T>(mut self, result: &Result<T, Status>) {
+    pub(super) fn count_end<T>(mut self, result: &Result<T, Status>) {
         self.ended = true;
         match result {
             Ok(_) => self.metrics.finished.add(1),

@@ -22,7 +22,7 @@ use prost::Message;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::commands::answer_command;
-use super::ingest::{FlightMessages, ingest_batches, read_parameters};
+use super::ingest::{FlightMessages, read_parameters};
 use super::parameters::to_arguments;
 use super::query::QueryEngine;
 use super::ready_result::ReadyResult;
@@ -152,14 +152,7 @@ impl SqlService {
                 return Ok(bound.encode_to_vec().into());
             }
             Command::CommandStatementIngest(command) => {
-                let session = Arc::clone(session);
-                let engine = Arc::clone(&self.engine);
-                let written = async move {
-                    let _open = session.open_query(None);
-                    let _place = engine.admission.wait_for_turn().await?;
-                    ingest_batches(session.session_context(), command, messages).await
-                };
-                self.engine.run(written).await?
+                self.engine.run_ingestion(session, command, messages).await?
             }
             other => return Err(make_unknown_command_status(&other)),
         };

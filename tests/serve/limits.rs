@@ -1,11 +1,13 @@
 //! Cancelled queries, large results, the queue of queries, limits of sessions, and shutdown.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arrow_flight::sql::{ActionCancelQueryRequest, ProstMessageExt};
+use arrow_flight::error::FlightError;
+use arrow_flight::sql::{ActionCancelQueryRequest, CommandStatementIngest, ProstMessageExt};
 use arrow_flight::{Action, CancelFlightInfoRequest};
-use datafusion::arrow::array::RecordBatch;
-use futures::TryStreamExt;
+use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use futures::{StreamExt, TryStreamExt, stream};
 use prost::Message;
 use serrate::datafusion;
 use tonic::{Code, Request};
@@ -166,6 +168,25 @@ async fn queries_beyond_the_limit_wait_or_are_refused() {
         rows += batch.num_rows();
     }
     assert!(rows > 190_000);
+}
+
+#[tokio::test]
+async fn a_client_that_stops_sending_rows_blocks_no_query() {
+    let server = ServerProcess::start(&["--max-queries", "1", "--idle-timeout", "3"]);
+    let mut sending = server.connect().await;
+    let values: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
+    let batch = RecordBatch::try_from_iter([("x", values)]).unwrap();
+    let rows = stream::iter([Ok::<_, FlightError>(batch)]).chain(stream::pending());
+    let command = CommandStatementIngest { table: "sent".into(), ..Default::default() };
+    let sent = tokio::spawn(async move { sending.execute_ingest(command, rows).await });
+    server.wait_for("queries_running", 1).await;
+    // The ingestion waits for its client, so that another query can run.
+    let mut client = server.connect().await;
+    assert_eq!(query_number(&mut client, "SELECT 5").await, 5);
+    assert_eq!(server.metric("queries_open"), 1);
+    let ended = status_of(sent.await.unwrap().unwrap_err());
+    assert!(ended.code() == Code::Cancelled && ended.message().contains("sent no rows"), "{ended}");
+    server.wait_for("queries_open", 0).await;
 }
 
 #[tokio::test]
