@@ -26,7 +26,7 @@ use super::ingest::{FlightMessages, read_parameters};
 use super::parameters::to_arguments;
 use super::query::QueryEngine;
 use super::ready_result::ReadyResult;
-use super::request_origin::Caller;
+use super::request_origin::{Caller, find_connection};
 use super::sessions::{ServerSession, ServerSessions, find_cookie, format_cookie};
 use super::statement::{find_schema, parse_complete, prepare_statement, to_plan_status};
 use super::status::{NO_TRANSACTIONS, to_invalid, to_status};
@@ -374,9 +374,12 @@ impl FlightService for SqlService {
                 "the handshake lacks a user name and a password; send them in its header `authorization`",
             ));
         }
+        let connection = find_connection(request.extensions())?;
         let sessions = Arc::clone(&self.sessions);
         let created = async move { sessions.create_session(None).await };
         let session = self.engine.run(created).await?;
+        // If the connection closes, and no other one uses the session, the session ends soon.
+        self.sessions.find_open(session.session_key(), connection)?;
         let payload = Bytes::from(session.session_key().to_owned());
         let mut response =
             Response::new(wrap_stream_item(HandshakeResponse { protocol_version: 0, payload }));
