@@ -128,13 +128,7 @@ async fn find_types(
     statement: &Statement,
     count: usize,
 ) -> Result<PreparedTypes> {
-    // `keeps` is true for statements that change the session as soon as they are planned. So they
-    // are not planned here, but only when they run.
-    let keeps = matches!(statement, Statement::Statement(inner) if matches!(
-        inner.as_ref(),
-        SqlStatement::CreateView(_) | SqlStatement::Prepare { .. } | SqlStatement::Deallocate { .. }
-    ));
-    let plan = match keeps {
+    let plan = match changes_when_planned(statement) {
         true => None,
         false => match crate::sql::plan(ctx, statement.clone()).await {
             Ok(plan) => Some(plan),
@@ -163,9 +157,21 @@ async fn find_types(
     Ok(PreparedTypes { parameters, result })
 }
 
+/// Whether a statement changes the session as soon as it is planned. Such a statement is planned
+/// only when it runs.
+fn changes_when_planned(statement: &Statement) -> bool {
+    matches!(statement, Statement::Statement(inner) if matches!(
+        inner.as_ref(),
+        SqlStatement::CreateView(_) | SqlStatement::Prepare { .. } | SqlStatement::Deallocate { .. }
+    ))
+}
+
 /// Returns the schema that clients receive for a statement. For a query, this is the schema of its
 /// rows in wire types. For any other statement, it is empty.
 pub(super) async fn find_schema(ctx: &SessionContext, statement: Statement) -> Result<SchemaRef> {
+    if changes_when_planned(&statement) {
+        return Ok(SchemaRef::new(Schema::empty()));
+    }
     let plan = crate::sql::plan(ctx, statement).await?;
     check_settings(ctx, &plan)?;
     if has_effect(&plan) {

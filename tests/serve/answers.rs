@@ -328,4 +328,11 @@ async fn get_schema_does_not_run_the_query() {
     // A result can be read only once.
     let again = client.do_get(ticket).await.map(|_| ()).map_err(status_of);
     assert_eq!(again.unwrap_err().code(), Code::NotFound);
+    // A statement that changes the session does not even have an effect while it is planned.
+    let query = "PREPARE five AS SELECT 5".into();
+    let command = CommandStatementQuery { query, transaction_id: None };
+    let descriptor = FlightDescriptor::new_cmd(command.as_any().encode_to_vec());
+    let answer = client.inner_mut().get_schema(descriptor).await.unwrap().into_inner();
+    assert!(Schema::try_from(answer).unwrap().fields().is_empty());
+    query_refusal(&mut client, "EXECUTE five").await;
 }
