@@ -385,6 +385,14 @@ async fn notes_say_why_a_statement_runs_in_the_session() {
             "if its main query can be divided",
         ),
         (
+            "WITH RECURSIVE r AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM r WHERE i < 3) SELECT count(*) FROM n JOIN r ON n.g = r.i",
+            "WITH RECURSIVE runs in the session",
+        ),
+        (
+            "WITH RECURSIVE r AS (SELECT 1 AS i UNION SELECT i % 3 + 1 FROM r) SELECT count(*) FROM n JOIN r ON n.g = r.i",
+            "WITH RECURSIVE runs in the session",
+        ),
+        (
             "SELECT sum(first_of(g)) FROM n",
             "the function first_of exists only in this query, not on workers",
         ),

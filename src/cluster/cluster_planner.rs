@@ -374,6 +374,7 @@ fn check_known(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<(), String>
                 "ScalarSubqueryExec" => {
                     "a statement with scalar subqueries is divided only if it does not write, and if its main query can be divided".into()
                 }
+                "RecursiveQueryExec" | "WorkTableExec" => "WITH RECURSIVE runs in the session".into(),
                 name => find_reason(name),
             });
         }

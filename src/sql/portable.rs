@@ -94,7 +94,7 @@ const STAYS: [(&str, &str); 26] = [
     ),
     ("JsonScan", "the session itself reads JSON files"),
     ("NestExec", "ragged_nest() needs all rows in one process"),
-    ("NewRowsExec", "WITH RECURSIVE .. UNION runs in the session"),
+    ("NewRowsExec", "WITH RECURSIVE runs in the session"),
     ("TableRowsExec", "the session itself creates tables in memory"),
     (
         "OpaqueJoinExec",
