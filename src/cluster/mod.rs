@@ -26,4 +26,4 @@ pub use preflight::{decode_plan, encode_plan, make_worker_context};
 pub use worker_server::{WorkerConfig, serve};
 
 /// Version of this build. A session uses only workers of the same version.
-const VERSION: &str = concat!("serrate ", env!("CARGO_PKG_VERSION"), ", plans 1");
+const VERSION: &str = concat!("serrate ", env!("CARGO_PKG_VERSION"), ", plans 2");
