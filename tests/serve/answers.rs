@@ -178,6 +178,11 @@ async fn prepared_statements_take_parameters() {
     let said = query_with(&mut client, "SELECT x FROM t WHERE x = ?", many).await;
     assert!(said.contains("| 1 |") && said.contains("| 5 |"), "{said}");
 
+    let mut query = client.prepare("SELECT x FROM t WHERE x = ?".into(), None).await.unwrap();
+    query.set_parameters(batch_of(vec![make_integers(&[Some(1); 1025])])).unwrap();
+    let refused = query.execute().await.unwrap_err();
+    assert!(refused.to_string().contains("at most 1024 rows"), "{refused}");
+
     let statement = client.prepare("SELECT x, ? AS p FROM t WHERE x = $2".into(), None).await;
     drop(statement);
     let mut statement = client.prepare("SELECT x FROM t WHERE x = ?".into(), None).await.unwrap();
