@@ -63,7 +63,7 @@ pub(super) const FIXED: [(&str, &str); 9] = [
 ];
 
 /// The workers' addresses, and the token, encryption and timeout with which a session reaches them.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ClientConfig {
     /// Addresses of the workers, as `HOST:PORT`.
     pub workers: Vec<String>,
@@ -74,6 +74,16 @@ pub struct ClientConfig {
     pub authority: Option<String>,
     /// Time without an answer after which a worker counts as lost.
     pub timeout: Duration,
+}
+
+impl std::fmt::Debug for ClientConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Omits the token, which is a secret.
+        f.debug_struct("ClientConfig")
+            .field("workers", &self.workers)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
 }
 
 impl ClientConfig {
@@ -492,9 +502,13 @@ impl WorkerChannels {
         timeout: Duration,
     ) -> Result<Self> {
         let token = token.map(|token| HeaderValue::from_str(&format!("Bearer {token}")));
-        let token = token
+        let mut token = token
             .transpose()
             .map_err(|_| exec_datafusion_err!("the token of the workers has characters that an HTTP header cannot hold; use only visible ASCII characters"))?;
+        if let Some(token) = &mut token {
+            // The HTTP library then omits the token from its logs.
+            token.set_sensitive(true);
+        }
         let tls = authority.map(trust_authority).transpose()?;
         Ok(Self { runtime, token, tls, timeout, open: Arc::default() })
     }
@@ -585,6 +599,15 @@ mod tests {
         ] {
             assert_eq!(Cluster::new(&ClientConfig::new(worker)).is_ok(), valid, "{worker}");
         }
+    }
+
+    #[test]
+    fn debug_texts_have_no_token() {
+        let mut config = ClientConfig::new("a:7100");
+        config.token = Some("secret".into());
+        let cluster = Cluster::new(&config).unwrap();
+        let shown = format!("{config:?} {cluster:?} {:?}", cluster.shared.channels.token);
+        assert!(shown.contains("7100") && !shown.contains("secret"), "{shown}");
     }
 
     #[tokio::test]

@@ -1,5 +1,6 @@
 //! `serrate worker`: a process that runs parts of queries.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +39,7 @@ use crate::sql::{find_process_runtime, skip_hidden_files};
 const STACK: usize = 64 << 20;
 
 /// Settings of a worker.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct WorkerConfig {
     /// Address to listen on; port 0 chooses a free port.
     pub listen: SocketAddr,
@@ -53,6 +54,18 @@ pub struct WorkerConfig {
     pub authority: Option<String>,
     /// Time without an answer after which another worker counts as lost.
     pub timeout: Duration,
+}
+
+impl fmt::Debug for WorkerConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Omits the token, which is a secret.
+        f.debug_struct("WorkerConfig")
+            .field("listen", &self.listen)
+            .field("tls", &self.tls)
+            .field("insecure", &self.insecure)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
 }
 
 impl WorkerConfig {
