@@ -16,6 +16,7 @@ use arrow_flight::{
     HandshakeResponse, IpcMessage, PollInfo, PutResult, SchemaAsIpc, SchemaResult, Ticket,
 };
 use bytes::Bytes;
+use datafusion::execution::memory_pool::MemoryConsumer;
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use prost::Message;
@@ -23,12 +24,14 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::commands::answer_command;
 use super::ingest::{FlightMessages, read_parameters};
-use super::parameters::to_arguments;
+use super::parameters::{estimate_bytes, to_arguments};
 use super::query::QueryEngine;
 use super::ready_result::ReadyResult;
 use super::request_origin::{Caller, find_connection};
 use super::sessions::{ServerSession, ServerSessions, find_cookie, format_cookie};
-use super::statement::{find_schema, parse_complete, prepare_statement, to_plan_status};
+use super::statement::{
+    BoundRows, find_schema, parse_complete, prepare_statement, to_plan_status,
+};
 use super::status::{NO_TRANSACTIONS, to_invalid, to_status};
 
 /// Maximum number of rows of parameter values that a client can bind to a prepared statement.
@@ -247,6 +250,8 @@ async fn bind_messages(
     if first.is_none_or(|m| m.as_ref().is_ok_and(|m| m.data_header.is_empty())) {
         return Ok(());
     }
+    let runtime = session.session_context().runtime_env();
+    let memory = MemoryConsumer::new("parameters").register(&runtime.memory_pool);
     let mut rows = Vec::new();
     for batch in read_parameters(messages.boxed()).await? {
         if batch.num_columns() != statement.count {
@@ -261,9 +266,10 @@ async fn bind_messages(
                 "more than {MAX_PARAMETER_ROWS} rows of parameter values are bound; load them into a table, and join that table"
             )));
         }
+        memory.try_grow(estimate_bytes(&batch)).map_err(|e| to_status(&e))?;
         rows.extend(to_arguments(&batch).map_err(|e| to_status(&e))?);
     }
-    statement.set_rows(rows);
+    statement.set_rows(BoundRows::new(rows, memory));
     Ok(())
 }
 

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use arrow_flight::error::FlightError;
 use arrow_flight::sql::{ActionCancelQueryRequest, CommandStatementIngest, ProstMessageExt};
 use arrow_flight::{Action, CancelFlightInfoRequest};
-use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use datafusion::arrow::array::{ArrayRef, Int64Array, ListArray, RecordBatch};
+use datafusion::arrow::datatypes::Int64Type;
 use futures::{StreamExt, TryStreamExt, stream};
 use prost::Message;
 use serrate::datafusion;
@@ -187,6 +188,34 @@ async fn a_client_that_stops_sending_rows_blocks_no_query() {
     let ended = status_of(sent.await.unwrap().unwrap_err());
     assert!(ended.code() == Code::Cancelled && ended.message().contains("sent no rows"), "{ended}");
     server.wait_for("queries_open", 0).await;
+}
+
+#[tokio::test]
+async fn bound_parameters_count_towards_the_memory_limit() {
+    let server = ServerProcess::start(&["--memory-limit", "50MB"]);
+    let mut client = server.connect().await;
+    let list = [Some((0..20_000).map(Some).collect::<Vec<_>>())];
+    let list: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(list));
+    let batch = RecordBatch::try_from_iter([("p", list)]).unwrap();
+    let mut statements = Vec::new();
+    let refused = loop {
+        assert!(statements.len() < 40, "no statement is refused");
+        let mut statement = client.prepare("SELECT ragged_sum(?)".into(), None).await.unwrap();
+        statement.set_parameters(batch.clone()).unwrap();
+        match statement.execute().await {
+            Ok(_) => statements.push(statement),
+            Err(e) => break status_of(e),
+        }
+    };
+    assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
+    assert!(!statements.is_empty());
+    for statement in statements {
+        statement.close().await.unwrap();
+    }
+    // A closed statement frees its memory.
+    let mut statement = client.prepare("SELECT ragged_sum(?)".into(), None).await.unwrap();
+    statement.set_parameters(batch).unwrap();
+    statement.execute().await.unwrap();
 }
 
 #[tokio::test]
