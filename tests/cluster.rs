@@ -72,6 +72,10 @@ const QUERIES: &[&str] = &[
     "SELECT subject_id FROM T EXCEPT SELECT subject_id FROM T WHERE g > 0",
     "SELECT subject_id, row_number() OVER (PARTITION BY g ORDER BY subject_id) FROM T ORDER BY subject_id",
     "SELECT subject_id, sum(v) OVER (ORDER BY subject_id) FROM T ORDER BY subject_id",
+    "SELECT subject_id, lag(v) OVER w, first_value(v) OVER w, last_value(v) OVER (PARTITION BY g ORDER BY subject_id DESC) FROM T WINDOW w AS (PARTITION BY g ORDER BY subject_id) ORDER BY subject_id",
+    "SELECT subject_id, sum(v) FILTER (WHERE subject_id % 2 = 0) OVER (PARTITION BY g ORDER BY subject_id) FROM T ORDER BY subject_id",
+    "SELECT subject_id, max(v) FILTER (WHERE subject_id % 2 = 0) OVER (PARTITION BY g ORDER BY subject_id ROWS 2 PRECEDING) FROM T ORDER BY subject_id",
+    "SELECT subject_id, lag(nullif(subject_id % 3, 0)) IGNORE NULLS OVER (PARTITION BY g ORDER BY subject_id) FROM T ORDER BY subject_id",
     "SELECT count(*) FROM T WHERE v > (SELECT avg(v) FROM T)",
     "WITH m AS (SELECT g, max(subject_id) AS s FROM T GROUP BY g) SELECT T.subject_id, T.codes FROM T JOIN m ON T.subject_id = m.s ORDER BY 1",
     // Results that are right only if rows are counted or cut in one partition.
@@ -391,6 +395,10 @@ async fn notes_say_why_a_statement_runs_in_the_session() {
         (
             "WITH RECURSIVE r AS (SELECT 1 AS i UNION SELECT i % 3 + 1 FROM r) SELECT count(*) FROM n JOIN r ON n.g = r.i",
             "WITH RECURSIVE runs in the session",
+        ),
+        (
+            "SELECT sum(v) FILTER (WHERE v > 9) OVER (PARTITION BY g ORDER BY subject_id) FROM n",
+            "has FILTER or IGNORE NULLS",
         ),
         (
             "SELECT sum(first_of(g)) FROM n",

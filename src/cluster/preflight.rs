@@ -4,6 +4,7 @@
 //! with the original. Without this check, a worker would wait ten seconds for a plan that cannot be
 //! encoded, and nobody would notice that the encoding has changed a plan.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Schema};
@@ -15,10 +16,17 @@ use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
 use datafusion::execution::TaskContext;
+use datafusion::physical_expr::window::SlidingAggregateWindowExpr;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
-use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, displayable};
+use datafusion::physical_plan::windows::{
+    BoundedWindowAggExec, PlainAggregateWindowExpr, StandardWindowExpr, WindowAggExec,
+    WindowUDFExpr,
+};
+use datafusion::physical_plan::{
+    ExecutionPlan, ExecutionPlanProperties, WindowExpr, displayable,
+};
 use datafusion_distributed::{DistributedCodec, DistributedLeafExec, NetworkBoundaryExt};
 use datafusion_proto::bytes::{
     physical_plan_from_bytes_with_proto_converter, physical_plan_to_bytes_with_proto_converter,
@@ -199,6 +207,39 @@ fn compare_plans(
     ours.into_iter().zip(theirs).try_for_each(|(a, b)| compare_plans(a, b))
 }
 
+/// Returns the reason why the window functions of `node` cannot be sent to workers, or `None` if
+/// they can be sent.
+fn check_windows(node: &Arc<dyn ExecutionPlan>) -> Option<String> {
+    let windows = match node.downcast_ref::<WindowAggExec>() {
+        Some(windows) => windows.window_expr(),
+        None => node.downcast_ref::<BoundedWindowAggExec>()?.window_expr(),
+    };
+    let lost = windows.iter().find(|window| !is_plain_window(window.as_ref()))?;
+    Some(format!(
+        "the window function {} has FILTER or IGNORE NULLS, or reads its rows in the opposite order, which workers do not support",
+        lost.name()
+    ))
+}
+
+/// Whether a window function has none of the properties that DataFusion's encoding of plans drops:
+/// FILTER, IGNORE NULLS, and that the optimizer has reversed the order of the rows. These are read
+/// from debug texts, because no method returns them.
+fn is_plain_window(window: &dyn WindowExpr) -> bool {
+    let lacks_filter = |window: &dyn Debug| format!("{window:?}").ends_with("filter: None }");
+    let window = window.as_any();
+    if let Some(plain) = window.downcast_ref::<PlainAggregateWindowExpr>() {
+        return !plain.get_aggregate_expr().is_reversed() && lacks_filter(plain);
+    }
+    if let Some(sliding) = window.downcast_ref::<SlidingAggregateWindowExpr>() {
+        return !sliding.get_aggregate_expr().is_reversed() && lacks_filter(sliding);
+    }
+    let Some(standard) = window.downcast_ref::<StandardWindowExpr>() else { return false };
+    let function = standard.get_standard_func_expr().as_any().downcast_ref::<WindowUDFExpr>();
+    function.is_some_and(|function| {
+        format!("{function:?}").ends_with("is_reversed: false, ignore_nulls: false }")
+    })
+}
+
 /// Returns the reason why `node`, without its inputs, cannot be sent to workers, or `None` if it
 /// can be sent.
 fn check_node(
@@ -217,7 +258,10 @@ fn check_node(
     {
         return Ok(Some(reason));
     }
-    let mut reason = None;
+    let mut reason = check_windows(node);
+    if reason.is_some() {
+        return Ok(reason);
+    }
     node.apply_expressions(&mut |expr| {
         expr.apply(|e| {
             reason = check_function(e, node, context);
