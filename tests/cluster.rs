@@ -328,6 +328,15 @@ async fn scalar_subqueries_run_first() {
             assert!(notes.is_empty(), "{sql}: {notes:?}");
         }
     }
+    // A table has the order of its source, whether its query is divided or, like that of `both`,
+    // not.
+    let query = "SELECT subject_id, g FROM n WHERE v > (SELECT avg(v) FROM p)";
+    pair.run_both(&format!("CREATE TABLE rows AS {query}")).await;
+    let union = format!("SELECT subject_id, g FROM n UNION ALL {query}");
+    pair.run_both(&format!("CREATE TABLE both AS {union}")).await;
+    pair.check_query("SELECT * FROM rows LIMIT 20 OFFSET 300").await;
+    pair.check_query("SELECT * FROM both LIMIT 20 OFFSET 990").await;
+    pair.cluster.take_notes();
     // A COPY is planned only once, so that its subqueries do not run first.
     let path = |name: &str| folder.path().join(name).display().to_string();
     let mut bytes = Vec::new();

@@ -213,7 +213,7 @@ impl ClusterPlanner {
                 Ok(merge_partitions(plan))
             })
         });
-        let input = match is_chain_of_scan(main) {
+        let input = match keeps_order(main) {
             true => Arc::new(SourceOrderExec::new(Arc::clone(plan), None)),
             false => merge_partitions(Arc::clone(plan)),
         };
@@ -230,14 +230,19 @@ fn is_scan_of_session(node: &Arc<dyn ExecutionPlan>) -> bool {
         && to_portable(node).is_err()
 }
 
-/// Merges the partitions of a plan into one. If the plan only scans files, its rows then have the
-/// order of the files. Otherwise, they have any order.
+/// Merges the partitions of a plan into one. If the plan only scans files, or creates a table, its
+/// rows then have the order of the partitions. Otherwise, they have any order.
 fn merge_partitions(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     match plan.output_partitioning().partition_count() {
         1 => plan,
-        _ if is_chain_of_scan(&plan) => Arc::new(SourceOrderExec::new(plan, None)),
+        _ if keeps_order(&plan) => Arc::new(SourceOrderExec::new(plan, None)),
         _ => Arc::new(CoalescePartitionsExec::new(plan)),
     }
+}
+
+/// Whether the rows of a statement have the order of the partitions of its plan.
+fn keeps_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.name() == TABLE_ROWS || is_chain_of_scan(plan)
 }
 
 /// Returns a function that plans the statement again after a worker is lost: for the remaining
