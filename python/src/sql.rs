@@ -778,6 +778,13 @@ impl Iterator for ResultReader {
     }
 }
 
+impl Drop for ResultReader {
+    fn drop(&mut self) {
+        // Without this call, the query would run until its next batch is computed.
+        self.task.abort();
+    }
+}
+
 impl RecordBatchReader for ResultReader {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)

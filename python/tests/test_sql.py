@@ -424,6 +424,22 @@ def test_queries_release_the_interpreter(work):
     assert len(pauses) > 4 and max(pauses) < 0.5 * (time.monotonic() - began)
 
 
+def test_a_dropped_stream_stops_its_query():
+    pa = pytest.importorskip("pyarrow")
+    # The query runs for minutes before it returns its only row.
+    numbers = "SELECT unnest(range(300000)) AS"
+    query = f"SELECT count(*) FROM ({numbers} x) a, ({numbers} y) b WHERE (x * y) % 7 = 3"
+    reader = pa.RecordBatchReader.from_stream(serrate.sql(query))
+    time.sleep(0.5)
+    del reader
+    for _ in range(20):
+        used = time.process_time()
+        time.sleep(0.5)
+        if time.process_time() - used < 0.1:
+            return
+    pytest.fail("the query still runs")
+
+
 def test_tables_of_a_call_belong_to_this_call():
     session = serrate.connect()
     session.register("t", {"x": [1]})
