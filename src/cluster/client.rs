@@ -388,6 +388,13 @@ impl Cluster {
         }
     }
 
+    /// Returns the number of workers that could be used at the last check, and the number of all
+    /// workers.
+    #[cfg(feature = "serve")]
+    pub(crate) fn count_workers(&self) -> (usize, usize) {
+        (self.count_alive(), self.shared.all.len())
+    }
+
     /// Calls `report` with a sentence whenever workers are lost or can be used again. From then on
     /// no notes are stored, so [`take_notes`](Self::take_notes) need not be called.
     #[cfg(feature = "serve")]

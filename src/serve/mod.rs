@@ -42,5 +42,6 @@ mod status;
 mod wire_types;
 
 pub(crate) use crate::secret::TlsIdentity;
+pub(crate) use metrics::CountWorkers;
 pub(crate) use server::{ServeConfig, serve_clients};
 pub(crate) use sessions::AttachSession;
