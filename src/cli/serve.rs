@@ -143,9 +143,9 @@ impl ServeArgs {
 
     /// Returns a function that makes a new session use the workers, and one that counts the
     /// workers; `None` without workers. `token` is the token that the workers expect, and
-    /// `authority` has their certificates. From now on, stderr shows when a worker is lost or can be
-    /// used again. It does not show notes about single statements, because clients do not see the
-    /// stderr of the server.
+    /// `authority` has their certificates. From now on, stderr shows when a worker is lost or can
+    /// be used again. It does not show notes about single statements, because clients do not see
+    /// the stderr of the server.
     #[cfg(feature = "cluster")]
     async fn connect_workers(
         &self,

@@ -241,8 +241,8 @@ impl Cluster {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Checks the workers, unless the last check ended less than [`MAX_CHECK_AGE`] ago. Does not ask
-    /// workers that were silent less than [`MIN_SILENT_TIME`] ago.
+    /// Checks the workers, unless the last check ended less than [`MAX_CHECK_AGE`] ago. Does not
+    /// ask workers that were silent less than [`MIN_SILENT_TIME`] ago.
     pub(crate) async fn refresh_health(&self) {
         let _checking = self.shared.checking.lock().await;
         if lock_mutex(&self.shared.health).ended.is_some_and(|at| at.elapsed() < MAX_CHECK_AGE) {
