@@ -19,9 +19,12 @@ mod tls;
 #[path = "common/worker_process.rs"]
 mod worker_process;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use datafusion::arrow::datatypes::DataType;
 use datafusion::arrow::util::pretty::pretty_format_batches;
+use datafusion::logical_expr::{Volatility, create_udf};
 use datafusion::prelude::SessionConfig;
 use processes::{Pair, data_path, run_query, start_pair, start_workers};
 use serrate::datafusion;
@@ -69,6 +72,10 @@ const QUERIES: &[&str] = &[
     "SELECT subject_id FROM T EXCEPT SELECT subject_id FROM T WHERE g > 0",
     "SELECT subject_id, row_number() OVER (PARTITION BY g ORDER BY subject_id) FROM T ORDER BY subject_id",
     "SELECT subject_id, sum(v) OVER (ORDER BY subject_id) FROM T ORDER BY subject_id",
+    "SELECT subject_id, lag(v) OVER w, first_value(v) OVER w, last_value(v) OVER (PARTITION BY g ORDER BY subject_id DESC) FROM T WINDOW w AS (PARTITION BY g ORDER BY subject_id) ORDER BY subject_id",
+    "SELECT subject_id, sum(v) FILTER (WHERE subject_id % 2 = 0) OVER (PARTITION BY g ORDER BY subject_id) FROM T ORDER BY subject_id",
+    "SELECT subject_id, max(v) FILTER (WHERE subject_id % 2 = 0) OVER (PARTITION BY g ORDER BY subject_id ROWS 2 PRECEDING) FROM T ORDER BY subject_id",
+    "SELECT subject_id, lag(nullif(subject_id % 3, 0)) IGNORE NULLS OVER (PARTITION BY g ORDER BY subject_id) FROM T ORDER BY subject_id",
     "SELECT count(*) FROM T WHERE v > (SELECT avg(v) FROM T)",
     "WITH m AS (SELECT g, max(subject_id) AS s FROM T GROUP BY g) SELECT T.subject_id, T.codes FROM T JOIN m ON T.subject_id = m.s ORDER BY 1",
     // Results that are right only if rows are counted or cut in one partition.
@@ -265,10 +272,23 @@ async fn files_are_written_in_source_order() {
     // For ORDER BY, each task sorts its own range of the key, and the session reads the tasks in
     // order.
     pair.check_divided("SELECT subject_id, deep FROM n ORDER BY subject_id").await;
+    pair.cluster.take_notes();
     pair.run_both("CREATE TABLE rows AS SELECT * FROM n WHERE g < 3").await;
+    pair.run_both("CREATE TABLE made AS SELECT g, count(*) AS c FROM p GROUP BY g").await;
+    // A note would say that the session runs the query of a table.
+    let notes = pair.cluster.take_notes();
+    assert!(notes.is_empty(), "{notes:?}");
+    // Only the session checks the order of the inputs of a UNION ALL, with a node that workers
+    // replace by a simpler one.
+    let union = "SELECT subject_id, g FROM n UNION ALL SELECT subject_id + 1, g FROM p";
+    pair.check_query(&format!("SELECT * FROM ({union}) ORDER BY subject_id, g")).await;
+    assert!(!pair.whole.concat().contains("loses its name"), "{:?}", pair.whole);
+    pair.run_both("CREATE TABLE both AS SELECT g, v FROM n UNION ALL SELECT g, v FROM p").await;
+    let notes = pair.cluster.take_notes().concat();
+    assert!(notes.contains("in the order of several scans"), "{notes}");
+    pair.check_query("SELECT * FROM both LIMIT 50 OFFSET 4980").await;
     pair.check_query("SELECT * FROM rows LIMIT 50 OFFSET 700").await;
     // A table that a divided query has created can be joined with files.
-    pair.run_both("CREATE TABLE made AS SELECT g, count(*) AS c FROM p GROUP BY g").await;
     pair.check_query("SELECT * FROM made ORDER BY g").await;
     pair.check_divided(
         "SELECT p.g, count(*), max(c) FROM p JOIN made USING (g) GROUP BY 1 ORDER BY 1",
@@ -308,6 +328,15 @@ async fn scalar_subqueries_run_first() {
             assert!(notes.is_empty(), "{sql}: {notes:?}");
         }
     }
+    // A table has the order of its source, whether its query is divided or, like that of `both`,
+    // not.
+    let query = "SELECT subject_id, g FROM n WHERE v > (SELECT avg(v) FROM p)";
+    pair.run_both(&format!("CREATE TABLE rows AS {query}")).await;
+    let union = format!("SELECT subject_id, g FROM n UNION ALL {query}");
+    pair.run_both(&format!("CREATE TABLE both AS {union}")).await;
+    pair.check_query("SELECT * FROM rows LIMIT 20 OFFSET 300").await;
+    pair.check_query("SELECT * FROM both LIMIT 20 OFFSET 990").await;
+    pair.cluster.take_notes();
     // A COPY is planned only once, so that its subqueries do not run first.
     let path = |name: &str| folder.path().join(name).display().to_string();
     let mut bytes = Vec::new();
@@ -350,6 +379,15 @@ async fn sparse_tables_are_read_once() {
 async fn notes_say_why_a_statement_runs_in_the_session() {
     let (_workers, _folder, mut pair) = start_pair(2, 100).await;
     pair.run_both("CREATE TABLE rows AS SELECT g, v FROM n").await;
+    let first = create_udf(
+        "first_of",
+        vec![DataType::Int64],
+        DataType::Int64,
+        Volatility::Immutable,
+        Arc::new(|values| Ok(values[0].clone())),
+    );
+    pair.here.register_udf(first.clone());
+    pair.there.register_udf(first);
     for (sql, reason) in [
         (
             "SELECT arrow_cast(codes, 'LargeList(Int64)') AS l, count(*) FROM n GROUP BY 1",
@@ -358,6 +396,22 @@ async fn notes_say_why_a_statement_runs_in_the_session() {
         (
             "SELECT count(*) FROM rows WHERE v > (SELECT avg(v) FROM n)",
             "if its main query can be divided",
+        ),
+        (
+            "WITH RECURSIVE r AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM r WHERE i < 3) SELECT count(*) FROM n JOIN r ON n.g = r.i",
+            "WITH RECURSIVE runs in the session",
+        ),
+        (
+            "WITH RECURSIVE r AS (SELECT 1 AS i UNION SELECT i % 3 + 1 FROM r) SELECT count(*) FROM n JOIN r ON n.g = r.i",
+            "WITH RECURSIVE runs in the session",
+        ),
+        (
+            "SELECT sum(v) FILTER (WHERE v > 9) OVER (PARTITION BY g ORDER BY subject_id) FROM n",
+            "has FILTER or IGNORE NULLS",
+        ),
+        (
+            "SELECT sum(first_of(g)) FROM n",
+            "the function first_of exists only in this query, not on workers",
         ),
     ] {
         let start = Instant::now();
@@ -385,11 +439,19 @@ async fn workers_use_the_settings_of_the_session() {
     assert_ne!(before, run_query(&pair.there, sql).await.unwrap());
     pair.set_both("serrate.codes", "data/größe 100%/codes.parquet").await;
     pair.check_divided(sql).await;
+    // Rules replace the function behind `year` and `extract`.
+    pair.check_divided(
+        "SELECT extract(month FROM DATE '2020-01-01' + CAST(g * 40 AS INT)) AS m, count(*) FROM n GROUP BY m ORDER BY m",
+    )
+    .await;
     pair.set_both("datafusion.execution.time_zone", "Europe/Berlin").await;
     pair.check_divided(
         "SELECT subject_id, CAST(to_timestamp(subject_id * 100000) AS TIMESTAMPTZ)::VARCHAR FROM n",
     )
     .await;
+    // Texts without a zone are times in the zone of the session.
+    pair.check_divided("SELECT subject_id, to_timestamp('2024-0' || (1 + g) || '-01') AS t FROM n")
+        .await;
     pair.set_both("serrate.max_dense_bytes", "100").await;
     pair.check_query("SELECT sum(ragged_sum(densify(codes, 100))) FROM n").await;
     // A statement whose plan may change during execution runs in the session.

@@ -477,7 +477,8 @@ impl EpochBatches {
 
     /// Index of the next batch.
     #[getter]
-    fn position(&self) -> usize {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).0.position()
+    fn position(&self, py: Python<'_>) -> usize {
+        // Another thread holds the lock while it builds a batch.
+        py.detach(|| self.state.lock().unwrap_or_else(PoisonError::into_inner).0.position())
     }
 }

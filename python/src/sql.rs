@@ -30,7 +30,7 @@ use serrate::datafusion::physical_plan::execute_stream;
 use serrate::datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
 use serrate::dense::DenseTensor;
 use serrate::sql::{RaggedTableProvider, decode_runs, prefer_source_order};
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{RwLock, mpsc};
 
 use crate::array::RaggedArray;
 use crate::display;
@@ -49,9 +49,10 @@ const WAITING: usize = 2;
 #[pyclass(frozen, name = "Session", module = "serrate._serrate")]
 pub(crate) struct SqlSession {
     context: SessionContext,
-    /// Locked while the tables that a statement passes as arguments are registered under their
-    /// names.
-    names: Arc<Mutex<()>>,
+    /// Locked for writing while the tables that a statement passes as arguments are registered
+    /// under their names, and for reading while any other statement is planned: it must not see
+    /// these tables.
+    names: Arc<RwLock<()>>,
     /// The tables that `register` has also registered in lower case, by their names with capitals.
     aliases: std::sync::Mutex<HashMap<String, Arc<dyn TableProvider>>>,
     /// A Python function that creates a display of the progress of a statement.
@@ -59,6 +60,8 @@ pub(crate) struct SqlSession {
 }
 
 type TableProviders = Vec<(String, Arc<dyn TableProvider>)>;
+/// Names of tables, each with the table that has it, if any.
+type KnownTables = Vec<(String, Option<Arc<dyn TableProvider>>)>;
 
 #[pymethods]
 impl SqlSession {
@@ -232,28 +235,44 @@ impl SqlSession {
 /// names before.
 async fn plan_statement(
     context: &SessionContext,
-    names: &Mutex<()>,
+    names: &RwLock<()>,
     query: &str,
     tables: TableProviders,
 ) -> Result<DataFrame, DataFusionError> {
     if tables.is_empty() {
+        let _shared = names.read().await;
         return plan_text(context, query).await;
     }
-    let _held = names.lock().await;
-    let mut before = Vec::with_capacity(tables.len());
+    // The lock is released last, after the names have their tables again.
+    let _held = names.write().await;
+    let mut given = GivenTables { context, replaced: Vec::with_capacity(tables.len()) };
     for (name, provider) in tables {
-        let known = context.deregister_table(TableReference::bare(name.as_str()))?;
-        context.register_table(TableReference::bare(name.as_str()), provider)?;
-        before.push((name, known));
+        let reference = TableReference::bare(name.as_str());
+        let known = context.deregister_table(reference.clone())?;
+        given.replaced.push((name, known));
+        context.register_table(reference, provider)?;
     }
-    let planned = plan_text(context, query).await;
-    for (name, known) in before {
-        context.deregister_table(TableReference::bare(name.as_str()))?;
-        if let Some(known) = known {
-            context.register_table(TableReference::bare(name.as_str()), known)?;
+    plan_text(context, query).await
+}
+
+/// The tables that a statement passes as arguments. Dropping this value restores the tables that
+/// had their names before, also if Ctrl-C aborts the statement.
+struct GivenTables<'a> {
+    context: &'a SessionContext,
+    /// Names of the tables, each with the table that had the name before.
+    replaced: KnownTables,
+}
+
+impl Drop for GivenTables<'_> {
+    fn drop(&mut self) {
+        for (name, known) in self.replaced.drain(..).rev() {
+            // Ignores errors: a table in memory can always be registered after it is removed.
+            let _ = self.context.deregister_table(TableReference::bare(name.as_str()));
+            if let Some(known) = known {
+                let _ = self.context.register_table(TableReference::bare(name), known);
+            }
         }
     }
-    planned
 }
 
 /// Plans a text that has one statement.
@@ -756,6 +775,13 @@ impl Iterator for ResultReader {
                 Some(Err(ArrowError::ExternalError(Box::new(interrupt))))
             }
         }
+    }
+}
+
+impl Drop for ResultReader {
+    fn drop(&mut self) {
+        // Without this call, the query would run until its next batch is computed.
+        self.task.abort();
     }
 }
 

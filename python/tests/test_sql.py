@@ -424,6 +424,48 @@ def test_queries_release_the_interpreter(work):
     assert len(pauses) > 4 and max(pauses) < 0.5 * (time.monotonic() - began)
 
 
+def test_a_dropped_stream_stops_its_query():
+    pa = pytest.importorskip("pyarrow")
+    # The query runs for minutes before it returns its only row.
+    numbers = "SELECT unnest(range(300000)) AS"
+    query = f"SELECT count(*) FROM ({numbers} x) a, ({numbers} y) b WHERE (x * y) % 7 = 3"
+    reader = pa.RecordBatchReader.from_stream(serrate.sql(query))
+    time.sleep(0.5)
+    del reader
+    for _ in range(20):
+        used = time.process_time()
+        time.sleep(0.5)
+        if time.process_time() - used < 0.1:
+            return
+    pytest.fail("the query still runs")
+
+
+def test_tables_of_a_call_belong_to_this_call():
+    session = serrate.connect()
+    session.register("t", {"x": [1]})
+    with pytest.raises(serrate.Error):
+        session.sql("SELECT y FROM t", t={"x": [2]})
+    assert session.sql("SELECT x FROM t").to_dict() == {"x": [1]}
+
+    # Other threads do not see the tables, either.
+    found = []
+    done = threading.Event()
+
+    def run():
+        while not done.is_set():
+            found.append(session.sql("SELECT x FROM t").to_dict())
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        for _ in range(100):
+            assert session.sql("SELECT x FROM t", t={"x": [2]}).to_dict() == {"x": [2]}
+    finally:
+        done.set()
+        thread.join()
+    assert found and all(rows == {"x": [1]} for rows in found)
+
+
 def test_queries_after_a_fork(in_child):
     query = "SELECT ragged_sum([1, 2, 3]) AS s, count(*) AS n FROM (SELECT unnest(range(100000)))"
     expected = serrate.sql(query).to_dict()

@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+#[cfg(feature = "cluster")]
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -16,7 +18,7 @@ use super::network::{ListenerFiles, read_text, read_token, resolve_address};
 use crate::access;
 use crate::config::parse_bytes;
 use crate::io::meds_torch::TensorizedCohort;
-use crate::serve::{AttachSession, ServeConfig, TlsIdentity, serve_clients};
+use crate::serve::{AttachSession, CountWorkers, ServeConfig, TlsIdentity, serve_clients};
 use crate::sql::{quote_name, quote_text};
 
 /// Maximum value of `--max-queries` and `--max-sessions`.
@@ -139,16 +141,17 @@ impl ServeArgs {
         Ok(scripts)
     }
 
-    /// Returns a function that makes a new session use the workers; `None` without workers. `token`
-    /// is the token that the workers expect, and `authority` has their certificates. From now on,
-    /// stderr shows when a worker is lost or can be used again. It does not show notes about single
-    /// statements, because clients do not see the stderr of the server.
+    /// Returns a function that makes a new session use the workers, and one that counts the
+    /// workers; `None` without workers. `token` is the token that the workers expect, and
+    /// `authority` has their certificates. From now on, stderr shows when a worker is lost or can
+    /// be used again. It does not show notes about single statements, because clients do not see
+    /// the stderr of the server.
     #[cfg(feature = "cluster")]
     async fn connect_workers(
         &self,
         token: Option<String>,
         authority: Option<String>,
-    ) -> Outcome<Option<AttachSession>> {
+    ) -> Outcome<Option<(AttachSession, CountWorkers)>> {
         use crate::cluster::{ClientConfig, Cluster};
         use crate::sql::describe_error;
         let mut config = ClientConfig::new(self.workers.as_deref().unwrap_or_default());
@@ -164,7 +167,10 @@ impl ServeArgs {
         });
         // Checks the workers now, to report at the start those that cannot be used.
         cluster.refresh_health().await;
-        Ok(Some(std::sync::Arc::new(move |session| cluster.attach(session))))
+        let counted = cluster.clone();
+        let count: CountWorkers = Arc::new(move || counted.count_workers());
+        let attach: AttachSession = Arc::new(move |session| cluster.attach(session));
+        Ok(Some((attach, count)))
     }
 }
 
@@ -207,9 +213,10 @@ pub(super) async fn run_server(args: ServeArgs, secrets: ServerSecrets) -> Outco
     };
     let grace = Duration::from_secs(args.grace);
     #[cfg(feature = "cluster")]
-    let attach = args.connect_workers(secrets.worker_token, secrets.worker_authority).await?;
+    let (attach, workers) =
+        args.connect_workers(secrets.worker_token, secrets.worker_authority).await?.unzip();
     #[cfg(not(feature = "cluster"))]
-    let attach: Option<AttachSession> = None;
+    let (attach, workers): (Option<AttachSession>, Option<CountWorkers>) = (None, None);
     let metrics = args.metrics_listen.as_deref();
     let config = ServeConfig {
         listen: resolve_address("--listen", &args.listen)?,
@@ -225,6 +232,7 @@ pub(super) async fn run_server(args: ServeArgs, secrets: ServerSecrets) -> Outco
         grace,
         scripts: args.read_scripts()?,
         attach,
+        workers,
     };
     let ready = |address, metrics: Option<SocketAddr>| {
         let mut out = std::io::stdout();

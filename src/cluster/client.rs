@@ -35,6 +35,12 @@ const RECEIVE_WINDOW: u32 = 1 << 30;
 /// workers are not checked again.
 const MAX_CHECK_AGE: Duration = Duration::from_secs(1);
 
+/// Time for which statements do not ask a worker again that has answered too slowly or not at all:
+/// each question would delay a statement by up to [`CONNECT_LIMIT`].
+const MIN_SILENT_TIME: Duration = Duration::from_secs(5);
+/// Maximum number of notes that are kept until [`Cluster::take_notes`] returns them.
+const MAX_NOTES: usize = 1000;
+
 /// Settings that a session with workers must have, each with its value. With any other value, a
 /// divided plan could return wrong rows.
 pub(super) const FIXED: [(&str, &str); 9] = [
@@ -57,7 +63,7 @@ pub(super) const FIXED: [(&str, &str); 9] = [
 ];
 
 /// The workers' addresses, and the token, encryption and timeout with which a session reaches them.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ClientConfig {
     /// Addresses of the workers, as `HOST:PORT`.
     pub workers: Vec<String>,
@@ -68,6 +74,16 @@ pub struct ClientConfig {
     pub authority: Option<String>,
     /// Time without an answer after which a worker counts as lost.
     pub timeout: Duration,
+}
+
+impl std::fmt::Debug for ClientConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Omits the token, which is a secret.
+        f.debug_struct("ClientConfig")
+            .field("workers", &self.workers)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
 }
 
 impl ClientConfig {
@@ -134,8 +150,24 @@ struct WorkerHealth {
     started: Option<Instant>,
     ended: Option<Instant>,
     alive: Vec<Url>,
-    /// For each worker that cannot be used, its address and the reason.
-    faults: Vec<String>,
+    /// The workers that cannot be used.
+    faults: Vec<WorkerFault>,
+}
+
+/// Says why a worker cannot be used.
+#[derive(Clone)]
+struct WorkerFault {
+    url: Url,
+    /// The address of the worker and the reason.
+    sentence: String,
+    /// The time at which the worker was asked, if asking it took long.
+    silent_since: Option<Instant>,
+}
+
+impl WorkerHealth {
+    fn list_faults(&self) -> Vec<String> {
+        self.faults.iter().map(|fault| fault.sentence.clone()).collect()
+    }
 }
 
 impl std::fmt::Debug for Cluster {
@@ -209,13 +241,16 @@ impl Cluster {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Checks all workers, unless the last check ended less than [`MAX_CHECK_AGE`] ago.
+    /// Checks the workers, unless the last check ended less than [`MAX_CHECK_AGE`] ago. Does not
+    /// ask workers that were silent less than [`MIN_SILENT_TIME`] ago.
     pub(crate) async fn refresh_health(&self) {
         let _checking = self.shared.checking.lock().await;
         if lock_mutex(&self.shared.health).ended.is_some_and(|at| at.elapsed() < MAX_CHECK_AGE) {
             return;
         }
-        self.check_workers().await;
+        let mut silent = lock_mutex(&self.shared.health).faults.clone();
+        silent.retain(|fault| fault.silent_since.is_some_and(|at| at.elapsed() < MIN_SILENT_TIME));
+        self.check_workers(&silent).await;
     }
 
     /// Checks all workers, even if the last check is fresh. If another caller begins a check while
@@ -226,12 +261,22 @@ impl Cluster {
         if lock_mutex(&self.shared.health).started.is_some_and(|at| at >= called) {
             return;
         }
-        self.check_workers().await;
+        self.check_workers(&[]).await;
     }
 
-    async fn check_workers(&self) {
+    /// Asks all workers except those in `silent`, whose faults remain.
+    async fn check_workers(&self, silent: &[WorkerFault]) {
         let started = Some(Instant::now());
-        let answers = join_all(self.shared.all.iter().map(|url| self.ask_worker(url))).await;
+        let answers = join_all(self.shared.all.iter().map(|url| {
+            let known = silent.iter().find(|fault| fault.url == *url).cloned();
+            async move {
+                match known {
+                    Some(fault) => Err(fault),
+                    None => self.ask_worker(url).await,
+                }
+            }
+        }));
+        let answers = answers.await;
         let ended = Some(Instant::now());
         let mut health = WorkerHealth { started, ended, ..WorkerHealth::default() };
         for (url, answer) in self.shared.all.iter().zip(answers) {
@@ -263,20 +308,30 @@ impl Cluster {
         if health.faults.is_empty() {
             return None;
         }
-        let faults = health.faults.join(", ");
+        let faults = health.list_faults().join(", ");
         let consequence = if alive == 0 { "; statements run here" } else { "" };
         Some(format!("{alive} of {all} workers can be used ({faults}){consequence}"))
     }
 
     pub(super) fn list_faults(&self) -> Vec<String> {
-        lock_mutex(&self.shared.health).faults.clone()
+        lock_mutex(&self.shared.health).list_faults()
     }
 
     pub(super) fn count_alive(&self) -> usize {
         lock_mutex(&self.shared.health).alive.len()
     }
 
-    async fn ask_worker(&self, url: &Url) -> std::result::Result<(), String> {
+    async fn ask_worker(&self, url: &Url) -> std::result::Result<(), WorkerFault> {
+        let start = Instant::now();
+        let limit = CONNECT_LIMIT.min(self.shared.channels.timeout);
+        self.ask_within(url, limit).await.map_err(|sentence| {
+            let silent_since = (start.elapsed() > limit / 2).then_some(start);
+            WorkerFault { url: url.clone(), sentence, silent_since }
+        })
+    }
+
+    /// Asks a worker for its version. The error says why the worker cannot be used.
+    async fn ask_within(&self, url: &Url, limit: Duration) -> std::result::Result<(), String> {
         let question = async {
             match self.ask_once(url).await {
                 Err(e) if !is_refused(&e) => {
@@ -289,7 +344,6 @@ impl Cluster {
             }
         };
         let name = show_address(url);
-        let limit = CONNECT_LIMIT.min(self.shared.channels.timeout);
         match tokio::time::timeout(limit, question).await {
             Err(_) => Err(format!(
                 "worker {name} does not answer; check that it runs, or start it with serrate worker"
@@ -322,10 +376,23 @@ impl Cluster {
         })
     }
 
+    /// Adds a note for the user. If [`MAX_NOTES`] are stored, drops it: the program may never call
+    /// [`take_notes`](Self::take_notes).
     pub(super) fn add_note(&self, note: String) {
-        if self.shared.report.get().is_none() {
-            lock_mutex(&self.shared.notes).push(note);
+        if self.shared.report.get().is_some() {
+            return;
         }
+        let mut notes = lock_mutex(&self.shared.notes);
+        if notes.len() < MAX_NOTES {
+            notes.push(note);
+        }
+    }
+
+    /// Returns the number of workers that could be used at the last check, and the number of all
+    /// workers.
+    #[cfg(feature = "serve")]
+    pub(crate) fn count_workers(&self) -> (usize, usize) {
+        (self.count_alive(), self.shared.all.len())
     }
 
     /// Calls `report` with a sentence whenever workers are lost or can be used again. From then on
@@ -336,7 +403,8 @@ impl Cluster {
         let _ = self.shared.report.set(Box::new(report));
     }
 
-    /// Returns and clears the notes about statements that did not run on all workers.
+    /// Returns and clears the notes about statements that did not run on all workers, at most the
+    /// first 1000.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -441,9 +509,13 @@ impl WorkerChannels {
         timeout: Duration,
     ) -> Result<Self> {
         let token = token.map(|token| HeaderValue::from_str(&format!("Bearer {token}")));
-        let token = token
+        let mut token = token
             .transpose()
             .map_err(|_| exec_datafusion_err!("the token of the workers has characters that an HTTP header cannot hold; use only visible ASCII characters"))?;
+        if let Some(token) = &mut token {
+            // The HTTP library then omits the token from its logs.
+            token.set_sensitive(true);
+        }
         let tls = authority.map(trust_authority).transpose()?;
         Ok(Self { runtime, token, tls, timeout, open: Arc::default() })
     }
@@ -536,6 +608,15 @@ mod tests {
         }
     }
 
+    #[test]
+    fn debug_texts_have_no_token() {
+        let mut config = ClientConfig::new("a:7100");
+        config.token = Some("secret".into());
+        let cluster = Cluster::new(&config).unwrap();
+        let shown = format!("{config:?} {cluster:?} {:?}", cluster.shared.channels.token);
+        assert!(shown.contains("7100") && !shown.contains("secret"), "{shown}");
+    }
+
     #[tokio::test]
     async fn a_refused_connection_is_a_loss() {
         // A port on which nothing listens.
@@ -549,6 +630,39 @@ mod tests {
         assert!(crate::cluster::losses::is_lost(&refused), "{refused:?}");
         let sentence = cluster.describe_failure(&worker, &refused);
         assert!(sentence.starts_with(&format!("worker {worker} cannot be reached")), "{sentence}");
+    }
+
+    #[tokio::test]
+    async fn a_silent_worker_does_not_delay_each_statement() {
+        // Connections to this address are accepted, but nobody answers.
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut config = ClientConfig::new(&listener.local_addr().unwrap().to_string());
+        config.timeout = Duration::from_millis(400);
+        let cluster = Cluster::new(&config).unwrap();
+        let measure = async |forced: bool| {
+            let start = Instant::now();
+            match forced {
+                true => cluster.recheck_health().await,
+                false => cluster.refresh_health().await,
+            }
+            assert!(cluster.list_faults().concat().contains("does not answer"));
+            start.elapsed()
+        };
+        assert!(measure(false).await >= config.timeout);
+        tokio::time::sleep(MAX_CHECK_AGE + Duration::from_millis(50)).await;
+        assert!(measure(false).await < config.timeout);
+        assert!(measure(true).await >= config.timeout);
+    }
+
+    #[test]
+    fn notes_that_nobody_takes_are_dropped() {
+        let cluster = Cluster::new(&ClientConfig::new("a:1")).unwrap();
+        for i in 0..MAX_NOTES + 5 {
+            cluster.add_note(i.to_string());
+        }
+        assert_eq!(cluster.take_notes().len(), MAX_NOTES);
+        cluster.add_note("next".into());
+        assert_eq!(cluster.take_notes(), ["next"]);
     }
 
     #[test]

@@ -18,22 +18,24 @@ use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
-use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, ReplaceChildrenOptions,
+};
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use datafusion_distributed::{DistributedExec, SessionStateBuilderExt};
 
 use super::client::{Cluster, FIXED};
 use super::cluster_exec::{ClusterExec, PlanAgain};
-use super::nodes::{RowsInOrderExec, TaskMergeExec, TaskRowsExec};
+use super::nodes::{RowsInOrderExec, TaskMergeExec, TaskRowsExec, find_single_child};
 use super::preflight::check_stages;
 use super::settings::encode_settings;
 use super::subqueries_first::{PlanPart, SubqueriesFirstExec};
 use crate::sql::portable::{find_reason, plan_division, to_portable};
-use crate::sql::{SourceOrderExec, remove_memory_nodes};
+use crate::sql::{SourceOrderExec, in_source_order, remove_memory_nodes};
 
 /// The names of all nodes that a divided plan may contain. A plan with any other node runs in the
 /// session, because that node has not been tested on workers.
-const KNOWN: [&str; 36] = [
+const KNOWN: [&str; 37] = [
     "AggregateExec",
     "AnalyzeExec",
     "BatchSizeExec",
@@ -65,6 +67,7 @@ const KNOWN: [&str; 36] = [
     "SortPreservingMergeExec",
     "SortedExec",
     "SourceOrderExec",
+    TABLE_ROWS,
     "UnionExec",
     "UnnestExec",
     "UnorderedExec",
@@ -85,6 +88,9 @@ const IN_ORDER: [&str; 7] = [
 ];
 
 const STATEMENT: &str = "the statement";
+
+/// The name of the node at the top of the plan of CREATE TABLE .. AS.
+const TABLE_ROWS: &str = "TableRowsExec";
 
 /// Nodes that write. If a worker is lost, a statement with such a node does not run again, because
 /// it could write twice.
@@ -207,7 +213,7 @@ impl ClusterPlanner {
                 Ok(merge_partitions(plan))
             })
         });
-        let input = match is_chain_of_scan(main) {
+        let input = match keeps_order(main) {
             true => Arc::new(SourceOrderExec::new(Arc::clone(plan), None)),
             false => merge_partitions(Arc::clone(plan)),
         };
@@ -224,14 +230,19 @@ fn is_scan_of_session(node: &Arc<dyn ExecutionPlan>) -> bool {
         && to_portable(node).is_err()
 }
 
-/// Merges the partitions of a plan into one. If the plan only scans files, its rows then have the
-/// order of the files. Otherwise, they have any order.
+/// Merges the partitions of a plan into one. If the plan only scans files, or creates a table, its
+/// rows then have the order of the partitions. Otherwise, they have any order.
 fn merge_partitions(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     match plan.output_partitioning().partition_count() {
         1 => plan,
-        _ if is_chain_of_scan(&plan) => Arc::new(SourceOrderExec::new(plan, None)),
+        _ if keeps_order(&plan) => Arc::new(SourceOrderExec::new(plan, None)),
         _ => Arc::new(CoalescePartitionsExec::new(plan)),
     }
+}
+
+/// Whether the rows of a statement have the order of the partitions of its plan.
+fn keeps_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.name() == TABLE_ROWS || is_chain_of_scan(plan)
 }
 
 /// Returns a function that plans the statement again after a worker is lost: for the remaining
@@ -304,10 +315,11 @@ async fn divide_plan(
         }
     }
     check_known(plan)?;
+    check_table_order(plan)?;
     check_fixed(session.config_options())?;
     let settings = encode_settings(session.config_options()).map_err(|e| e.strip_backtrace())?;
     let divided = async {
-        let marked = mark_order(collect_in_order(plan))?;
+        let marked = mark_order(collect_in_order(plan)?)?;
         cut_plan(marked, session).await
     };
     let divided = divided.await.map_err(|e| e.strip_backtrace())?;
@@ -367,6 +379,7 @@ fn check_known(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<(), String>
                 "ScalarSubqueryExec" => {
                     "a statement with scalar subqueries is divided only if it does not write, and if its main query can be divided".into()
                 }
+                "RecursiveQueryExec" | "WorkTableExec" => "WITH RECURSIVE runs in the session".into(),
                 name => find_reason(name),
             });
         }
@@ -375,21 +388,45 @@ fn check_known(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<(), String>
     Ok(())
 }
 
+/// Returns an error if CREATE TABLE .. AS keeps the source order of rows that only the session can
+/// put in this order, such as those of UNION ALL.
+fn check_table_order(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<(), String> {
+    let [rows] = plan.children()[..] else { return Ok(()) };
+    let is_kept = plan.name() == TABLE_ROWS
+        && rows.output_partitioning().partition_count() > 1
+        && !is_chain_of_scan(rows)
+        && in_source_order(rows).is_ok();
+    match is_kept {
+        false => Ok(()),
+        true => Err(
+            "only the session can create a table in the order of several scans, or of a join".into()
+        ),
+    }
+}
+
 /// Merges the partitions of a plan into one, because [`DistributedExec`] executes only the first.
 ///
 /// A plan that only scans files then returns its rows in the order of the files, as without
 /// workers, where a session reads the partitions one by one. The planner of datafusion-distributed
 /// merges the partitions of a plan, too, but not if the plan already has boundaries between stages,
 /// such as [`RowsInOrderExec`].
-fn collect_in_order(plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+///
+/// The rows of CREATE TABLE .. AS are merged below the node [`TABLE_ROWS`], which only the session
+/// can run.
+fn collect_in_order(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     if plan.output_partitioning().partition_count() < 2 {
-        return Arc::clone(plan);
+        return Ok(Arc::clone(plan));
+    }
+    if plan.name() == TABLE_ROWS {
+        let rows = collect_in_order(&find_single_child(plan)?)?;
+        let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+        return Arc::clone(plan).replace_children(vec![rows], options);
     }
     if !is_chain_of_scan(plan) {
-        return Arc::new(CoalescePartitionsExec::new(Arc::clone(plan)));
+        return Ok(Arc::new(CoalescePartitionsExec::new(Arc::clone(plan))));
     }
     let each = Arc::new(TaskRowsExec::new(Arc::clone(plan), None));
-    Arc::new(RowsInOrderExec::collect_partitions(each, None))
+    Ok(Arc::new(RowsInOrderExec::collect_partitions(each, None)))
 }
 
 /// Finds each node that combines the partitions of all tasks in order: a merge of sorted

@@ -16,6 +16,7 @@ mod preflight;
 mod settings;
 mod subqueries_first;
 mod tasks;
+mod worker_functions;
 mod worker_server;
 
 pub use crate::secret::TlsIdentity;
@@ -25,4 +26,4 @@ pub use preflight::{decode_plan, encode_plan, make_worker_context};
 pub use worker_server::{WorkerConfig, serve};
 
 /// Version of this build. A session uses only workers of the same version.
-const VERSION: &str = concat!("serrate ", env!("CARGO_PKG_VERSION"), ", plans 1");
+const VERSION: &str = concat!("serrate ", env!("CARGO_PKG_VERSION"), ", plans 2");

@@ -4,6 +4,7 @@
 //! with the original. Without this check, a worker would wait ten seconds for a plan that cannot be
 //! encoded, and nobody would notice that the encoding has changed a plan.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Schema};
@@ -15,17 +16,25 @@ use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
 use datafusion::execution::TaskContext;
+use datafusion::physical_expr::window::SlidingAggregateWindowExpr;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
-use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, displayable};
+use datafusion::physical_plan::windows::{
+    BoundedWindowAggExec, PlainAggregateWindowExpr, StandardWindowExpr, WindowAggExec,
+    WindowUDFExpr,
+};
+use datafusion::physical_plan::{
+    ExecutionPlan, ExecutionPlanProperties, WindowExpr, displayable,
+};
 use datafusion_distributed::{DistributedCodec, DistributedLeafExec, NetworkBoundaryExt};
 use datafusion_proto::bytes::{
     physical_plan_from_bytes_with_proto_converter, physical_plan_to_bytes_with_proto_converter,
 };
 use datafusion_proto::physical_plan::DeduplicatingProtoConverter;
 
-use crate::sql::portable::{list_hidden_functions, reads_paths, to_portable};
+use super::worker_functions::replace_functions;
+use crate::sql::portable::{reads_paths, to_portable};
 
 /// Maximum bytes of an encoded part of a plan, including the tables in memory that it reads.
 const MAX_PART_BYTES: usize = 64 << 20;
@@ -39,28 +48,15 @@ pub(super) fn check_stages(
     let context = make_worker_context(session);
     for stage in find_stages(plan) {
         check_types(&stage.schema())?;
-        check_stage(&stage, session, &context)?;
+        check_stage(&stage, &context)?;
     }
     Ok(())
 }
 
-/// Returns the task context of `session`, extended by the functions that plans for workers may
-/// contain although statements cannot name them.
+/// Returns the task context of `session`, with the functions of a worker.
 #[doc(hidden)]
 pub fn make_worker_context(session: &dyn Session) -> Arc<TaskContext> {
-    let context = session.task_ctx();
-    let mut functions = context.scalar_functions().clone();
-    functions.extend(list_hidden_functions().into_iter().map(|f| (f.name().to_owned(), f)));
-    Arc::new(TaskContext::new(
-        context.task_id(),
-        context.session_id(),
-        context.session_config().clone(),
-        functions,
-        context.higher_order_functions().clone(),
-        context.aggregate_functions().clone(),
-        context.window_functions().clone(),
-        context.runtime_env(),
-    ))
+    Arc::new(replace_functions(&session.task_ctx()))
 }
 
 /// Returns an error if a column has a type that arrow-flight does not send correctly: it declares a
@@ -103,7 +99,6 @@ fn find_stages(plan: &Arc<dyn ExecutionPlan>) -> Vec<Arc<dyn ExecutionPlan>> {
 
 fn check_stage(
     stage: &Arc<dyn ExecutionPlan>,
-    session: &dyn Session,
     context: &Arc<TaskContext>,
 ) -> std::result::Result<(), String> {
     let mut reason = None;
@@ -114,7 +109,7 @@ fn check_stage(
             reason = Some(lost);
             return Ok(TreeNodeRecursion::Stop);
         }
-        reason = check_node(node, session, context)?;
+        reason = check_node(node, context)?;
         Ok(if reason.is_some() { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     });
     checked.map_err(|e| e.strip_backtrace())?;
@@ -189,7 +184,9 @@ fn compare_plans(
             plan.name()
         ))
     };
-    if plan.name() != decoded.name() {
+    // Workers run a `PlainOrderExec` in place of a `MergedOrderExec` (see `to_portable`).
+    let is_replaced = plan.name() == "MergedOrderExec" && decoded.name() == "PlainOrderExec";
+    if !is_replaced && plan.name() != decoded.name() {
         return lost("name");
     }
     if plan.schema() != decoded.schema() {
@@ -200,7 +197,7 @@ fn compare_plans(
         return lost("partitions");
     }
     let shown = |p: &Arc<dyn ExecutionPlan>| displayable(p.as_ref()).one_line().to_string();
-    if shown(plan) != shown(decoded) {
+    if !is_replaced && shown(plan) != shown(decoded) {
         return lost("properties");
     }
     let (ours, theirs) = (plan.children(), decoded.children());
@@ -210,11 +207,43 @@ fn compare_plans(
     ours.into_iter().zip(theirs).try_for_each(|(a, b)| compare_plans(a, b))
 }
 
+/// Returns the reason why the window functions of `node` cannot be sent to workers, or `None` if
+/// they can be sent.
+fn check_windows(node: &Arc<dyn ExecutionPlan>) -> Option<String> {
+    let windows = match node.downcast_ref::<WindowAggExec>() {
+        Some(windows) => windows.window_expr(),
+        None => node.downcast_ref::<BoundedWindowAggExec>()?.window_expr(),
+    };
+    let lost = windows.iter().find(|window| !is_plain_window(window.as_ref()))?;
+    Some(format!(
+        "the window function {} has FILTER or IGNORE NULLS, or reads its rows in the opposite order, which workers do not support",
+        lost.name()
+    ))
+}
+
+/// Whether a window function has none of the properties that DataFusion's encoding of plans drops:
+/// FILTER, IGNORE NULLS, and that the optimizer has reversed the order of the rows. These are read
+/// from debug texts, because no method returns them.
+fn is_plain_window(window: &dyn WindowExpr) -> bool {
+    let lacks_filter = |window: &dyn Debug| format!("{window:?}").ends_with("filter: None }");
+    let window = window.as_any();
+    if let Some(plain) = window.downcast_ref::<PlainAggregateWindowExpr>() {
+        return !plain.get_aggregate_expr().is_reversed() && lacks_filter(plain);
+    }
+    if let Some(sliding) = window.downcast_ref::<SlidingAggregateWindowExpr>() {
+        return !sliding.get_aggregate_expr().is_reversed() && lacks_filter(sliding);
+    }
+    let Some(standard) = window.downcast_ref::<StandardWindowExpr>() else { return false };
+    let function = standard.get_standard_func_expr().as_any().downcast_ref::<WindowUDFExpr>();
+    function.is_some_and(|function| {
+        format!("{function:?}").ends_with("is_reversed: false, ignore_nulls: false }")
+    })
+}
+
 /// Returns the reason why `node`, without its inputs, cannot be sent to workers, or `None` if it
 /// can be sent.
 fn check_node(
     node: &Arc<dyn ExecutionPlan>,
-    session: &dyn Session,
     context: &TaskContext,
 ) -> Result<Option<String>> {
     let leaf = match node.downcast_ref::<DistributedLeafExec>() {
@@ -229,7 +258,10 @@ fn check_node(
     {
         return Ok(Some(reason));
     }
-    let mut reason = None;
+    let mut reason = check_windows(node);
+    if reason.is_some() {
+        return Ok(reason);
+    }
     node.apply_expressions(&mut |expr| {
         expr.apply(|e| {
             reason = check_function(e, node, context);
@@ -241,7 +273,7 @@ fn check_node(
     }
     if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
         for expr in aggregate.aggr_expr() {
-            let known = session.aggregate_functions().get(expr.fun().name());
+            let known = context.aggregate_functions().get(expr.fun().name());
             if known.is_none_or(|known| known.as_ref() != expr.fun()) {
                 return Ok(Some(format!(
                     "the function {} exists only in this query, not on workers",

@@ -1,5 +1,6 @@
 //! `serrate worker`: a process that runs parts of queries.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,16 +29,17 @@ use super::codec::SerrateCodec;
 use super::nodes::{GuardExec, find_single_child};
 use super::preflight::retype_calls;
 use super::settings::{SentSettings, apply_settings};
+use super::worker_functions::register_functions;
 use crate::access;
 use crate::config::SerrateOptions;
 use crate::secret::{TlsIdentity, encrypt_server, is_equal_secret};
-use crate::sql::portable::{list_hidden_functions, list_paths};
+use crate::sql::portable::list_paths;
 use crate::sql::{find_process_runtime, skip_hidden_files};
 
 const STACK: usize = 64 << 20;
 
 /// Settings of a worker.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct WorkerConfig {
     /// Address to listen on; port 0 chooses a free port.
     pub listen: SocketAddr,
@@ -52,6 +54,18 @@ pub struct WorkerConfig {
     pub authority: Option<String>,
     /// Time without an answer after which another worker counts as lost.
     pub timeout: Duration,
+}
+
+impl fmt::Debug for WorkerConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Omits the token, which is a secret.
+        f.debug_struct("WorkerConfig")
+            .field("listen", &self.listen)
+            .field("tls", &self.tls)
+            .field("insecure", &self.insecure)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
 }
 
 impl WorkerConfig {
@@ -137,11 +151,9 @@ pub async fn serve(config: WorkerConfig, ready: impl FnOnce(SocketAddr)) -> Resu
     let own = tls.map(|tls| tls.certificate.as_str());
     let authority = own.map(|own| config.authority.as_deref().unwrap_or(own));
     let channels = WorkerChannels::new(Handle::current(), token, authority, config.timeout)?;
-    let functions = Arc::new(crate::sql::session().state());
     let build = move |context: WorkerQueryContext| {
-        let (functions, channels) = (Arc::clone(&functions), channels.clone());
-        let queries = queries.clone();
-        async move { build_state(context, &functions, channels, queries) }
+        let (channels, queries) = (channels.clone(), queries.clone());
+        async move { build_state(context, channels, queries) }
     };
     let worker = Worker::from_session_builder(build)
         .with_version(VERSION)
@@ -178,12 +190,11 @@ fn check_token(
     }
 }
 
-/// Builds the session state of one task. It has the functions in `functions`, and the settings that
-/// the session of the query has sent. The task reads from other workers through `channels`, and
-/// runs on the runtime `queries`.
+/// Builds the session state of one task. It has the settings that the session of the query has
+/// sent, and the functions of a worker ([`register_functions`]). The task reads from other workers
+/// through `channels`, and runs on the runtime `queries`.
 fn build_state(
     context: WorkerQueryContext,
-    functions: &SessionState,
     channels: WorkerChannels,
     queries: Handle,
 ) -> Result<SessionState> {
@@ -206,40 +217,8 @@ fn build_state(
     // other partitions.
     options.execution.enable_file_stream_work_stealing = false;
     let mut state = builder.build();
-    copy_functions(functions, &mut state)?;
-    for function in list_hidden_functions() {
-        datafusion::execution::FunctionRegistry::register_udf(&mut state, function)?;
-    }
+    register_functions(&mut state)?;
     Ok(state)
-}
-
-/// Copies all functions of the session `from` to the session `to`. If the name of a function is
-/// also an alias of another function, the function with this name wins.
-fn copy_functions(from: &SessionState, to: &mut SessionState) -> Result<()> {
-    use datafusion::execution::FunctionRegistry;
-    for own in [false, true] {
-        for (key, function) in from.scalar_functions() {
-            if (key == function.name()) == own {
-                to.register_udf(Arc::clone(function))?;
-            }
-        }
-        for (key, function) in from.aggregate_functions() {
-            if (key == function.name()) == own {
-                to.register_udaf(Arc::clone(function))?;
-            }
-        }
-        for (key, function) in from.window_functions() {
-            if (key == function.name()) == own {
-                to.register_udwf(Arc::clone(function))?;
-            }
-        }
-        for (key, function) in from.higher_order_functions() {
-            if (key == function.name()) == own {
-                to.register_higher_order_function(Arc::clone(function))?;
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Returns an error if a plan writes files, or reads a file that the limits of the process forbid.
@@ -266,29 +245,4 @@ fn guard_plan(plan: Arc<dyn ExecutionPlan>, queries: &Handle) -> Result<Arc<dyn 
         return plan.replace_children(vec![inner], options);
     }
     Ok(Arc::new(GuardExec::new(plan, queries.clone())))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn workers_have_the_functions_of_sessions() {
-        let from = crate::sql::session().state();
-        let mut to =
-            datafusion::execution::SessionStateBuilder::new().with_default_features().build();
-        copy_functions(&from, &mut to).unwrap();
-        for (name, function) in from.scalar_functions() {
-            assert!(to.scalar_functions().get(name) == Some(function), "{name}");
-        }
-        for (name, function) in from.aggregate_functions() {
-            assert!(to.aggregate_functions().get(name) == Some(function), "{name}");
-        }
-        for (name, function) in from.window_functions() {
-            assert!(to.window_functions().get(name) == Some(function), "{name}");
-        }
-        for name in from.higher_order_functions().keys() {
-            assert!(to.higher_order_functions().contains_key(name), "{name}");
-        }
-    }
 }

@@ -11,7 +11,7 @@ use super::request_origin::Caller;
 use super::sessions::ServerSessions;
 use crate::secret::is_equal_secret;
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct TokenGate {
     token: Option<Arc<str>>,
     sessions: Arc<ServerSessions>,

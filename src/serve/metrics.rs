@@ -1,6 +1,7 @@
 //! Metrics of the server, in the text format of Prometheus.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -24,9 +25,12 @@ impl AtomicCount {
     }
 }
 
-#[derive(Debug)]
+/// A function that returns the number of workers that can be used, and the number of all workers.
+pub(crate) type CountWorkers = Arc<dyn Fn() -> (usize, usize) + Send + Sync>;
+
 pub(super) struct ServerMetrics {
     started: Instant,
+    workers: Option<CountWorkers>,
     pub(super) running: AtomicCount,
     pub(super) queued: AtomicCount,
     /// Number of queries whose client has not yet received the whole result. A query that waits for
@@ -45,10 +49,23 @@ pub(super) struct ServerMetrics {
     pub(super) unauthenticated: AtomicCount,
 }
 
+impl fmt::Debug for ServerMetrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerMetrics").finish_non_exhaustive()
+    }
+}
+
 impl Default for ServerMetrics {
     fn default() -> Self {
+        Self::new(None)
+    }
+}
+
+impl ServerMetrics {
+    pub(super) fn new(workers: Option<CountWorkers>) -> Self {
         Self {
             started: Instant::now(),
+            workers,
             running: AtomicCount::default(),
             queued: AtomicCount::default(),
             open: AtomicCount::default(),
@@ -63,9 +80,7 @@ impl Default for ServerMetrics {
             unauthenticated: AtomicCount::default(),
         }
     }
-}
 
-impl ServerMetrics {
     /// Returns all metrics in the text format of Prometheus.
     pub(super) fn to_text(&self) -> String {
         let uptime = self.started.elapsed().as_secs();
@@ -107,6 +122,12 @@ impl ServerMetrics {
         for (name, what, value) in gauges {
             add(name, what, "gauge", &value.to_string());
         }
+        if let Some(count) = &self.workers {
+            let (usable, all) = count();
+            let what = "Workers that could be used at the last check";
+            add("workers_usable", what, "gauge", &usable.to_string());
+            add("workers", "All workers of the server", "gauge", &all.to_string());
+        }
         let limit = match memory_limit() {
             usize::MAX => "+Inf".to_owned(),
             bytes => bytes.to_string(),
@@ -137,6 +158,10 @@ mod tests {
         assert!(text.contains("\nserrate_rows_sent_total 7\n"), "{text}");
         assert!(text.contains("\nserrate_queries_running 1\n"), "{text}");
         assert_eq!(text.lines().count() % 3, 0, "{text}");
+        assert!(!text.contains("workers"), "{text}");
+        let text = ServerMetrics::new(Some(Arc::new(|| (1, 2)))).to_text();
+        assert!(text.contains("\nserrate_workers_usable 1\n"), "{text}");
+        assert!(text.contains("\nserrate_workers 2\n"), "{text}");
         metrics.running.sub();
         assert_eq!(metrics.running.get(), 0);
     }

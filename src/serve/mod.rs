@@ -28,6 +28,7 @@ mod flight_messages;
 mod http;
 mod info;
 mod ingest;
+mod ingestion;
 mod metrics;
 mod parameters;
 mod query;
@@ -41,5 +42,6 @@ mod status;
 mod wire_types;
 
 pub(crate) use crate::secret::TlsIdentity;
+pub(crate) use metrics::CountWorkers;
 pub(crate) use server::{ServeConfig, serve_clients};
 pub(crate) use sessions::AttachSession;

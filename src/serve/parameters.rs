@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::array::{Array, ArrayData, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type, Int64Type};
 use arrow::util::display::array_value_to_string;
@@ -25,6 +25,19 @@ const MAX_DEPTH: usize = 16;
 pub(super) fn to_arguments(batch: &RecordBatch) -> Result<Vec<Vec<SqlExpr>>> {
     let rows = 0..batch.num_rows();
     rows.map(|row| batch.columns().iter().map(|column| to_literal(column, row)).collect()).collect()
+}
+
+/// Returns about how many bytes the literals of [`to_arguments`] take for a batch.
+pub(super) fn estimate_bytes(batch: &RecordBatch) -> usize {
+    let values = batch.columns().iter().map(|column| count_values(&column.to_data()));
+    let literals = values.sum::<usize>().saturating_mul(size_of::<SqlExpr>());
+    literals.saturating_add(batch.get_array_memory_size())
+}
+
+/// Returns the number of values in an array, including those in lists and structs.
+fn count_values(data: &ArrayData) -> usize {
+    let children = data.child_data().iter().map(count_values);
+    children.fold(data.len(), usize::saturating_add)
 }
 
 fn to_literal(column: &ArrayRef, row: usize) -> Result<SqlExpr> {
@@ -308,6 +321,14 @@ mod tests {
         assert_eq!(array_value_to_string(&found[0], 0).unwrap(), "{a b: 3}");
         let nulls: ArrayRef = Arc::new(NullArray::new(1));
         assert_eq!(select_parameter(&nulls).await[0].logical_null_count(), 1);
+    }
+
+    #[test]
+    fn elements_of_lists_count_as_values() {
+        let lists = [Some(vec![Some(1); 1000]), None];
+        let column: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(lists));
+        let batch = RecordBatch::try_from_iter([("p", column)]).unwrap();
+        assert!(estimate_bytes(&batch) > 1002 * size_of::<SqlExpr>());
     }
 
     #[test]

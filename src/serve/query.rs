@@ -33,6 +33,10 @@ use crate::sql::{convert_internal_error, sum_counts};
 /// Maximum number of messages that a query computes in advance, before its client reads them.
 const MAX_MESSAGES_AHEAD: usize = 2;
 
+/// Maximum number of rows of parameter values for which a prepared query runs at a time. A result
+/// keeps one plan per row in memory until its client reads it.
+const MAX_PLANS: usize = 1 << 10;
+
 /// State that all queries of a server share.
 #[derive(Debug)]
 pub(super) struct QueryEngine {
@@ -70,18 +74,18 @@ impl<T> AbortedTask<Result<T, Status>> {
 
 /// Counts a query as open until it ends, and then as finished, failed or cancelled. A query counts
 /// as cancelled if this value is dropped before the query ends.
-struct QueryCounter<'a> {
+pub(super) struct QueryCounter<'a> {
     metrics: &'a ServerMetrics,
     ended: bool,
 }
 
 impl<'a> QueryCounter<'a> {
-    fn new(metrics: &'a ServerMetrics) -> Self {
+    pub(super) fn new(metrics: &'a ServerMetrics) -> Self {
         metrics.open.add(1);
         Self { metrics, ended: false }
     }
 
-    fn count_end<T>(mut self, result: &Result<T, Status>) {
+    pub(super) fn count_end<T>(mut self, result: &Result<T, Status>) {
         self.ended = true;
         match result {
             Ok(_) => self.metrics.finished.add(1),
@@ -165,8 +169,15 @@ impl QueryEngine {
     ) -> Result<ReadyResult, Status> {
         let _place = self.admission.wait_for_turn().await?;
         let mut ready: Option<ReadyResult> = None;
+        let mut plans = 0usize;
         for statement in parse(ctx)? {
             let next = start_one(ctx, statement).await.map_err(|e| to_plan_status(&e))?;
+            plans += next.parts.iter().filter(|part| matches!(part, ResultPart::Plan(..))).count();
+            if plans > MAX_PLANS {
+                return Err(Status::invalid_argument(format!(
+                    "a query runs for at most {MAX_PLANS} rows of parameter values at a time, but more are bound; load them into a table, and join that table"
+                )));
+            }
             match &mut ready {
                 None => ready = Some(next),
                 Some(ready) if ready.schema == next.schema => ready.parts.extend(next.parts),

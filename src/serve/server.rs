@@ -20,7 +20,7 @@ use super::admission::QueryAdmission;
 use super::auth::TokenGate;
 use super::connection::ClientConnection;
 use super::http::serve_metrics;
-use super::metrics::ServerMetrics;
+use super::metrics::{CountWorkers, ServerMetrics};
 use super::query::QueryEngine;
 use super::service::SqlService;
 use super::sessions::{AttachSession, ServerSessions};
@@ -57,6 +57,7 @@ pub(crate) struct ServeConfig {
     /// Name and SQL text of each script that defines the initial tables and settings of sessions.
     pub(crate) scripts: Vec<(String, String)>,
     pub(crate) attach: Option<AttachSession>,
+    pub(crate) workers: Option<CountWorkers>,
 }
 
 impl ServeConfig {
@@ -128,7 +129,7 @@ pub(crate) async fn serve_clients(
     let base = new_session_in(SessionConfig::new(), &runtime);
     watch(&base);
     run_scripts(&base, &config.scripts, &queries).await?;
-    let metrics = Arc::new(ServerMetrics::default());
+    let metrics = Arc::new(ServerMetrics::new(config.workers.clone()));
     let sessions = Arc::new(ServerSessions::new(
         base,
         runtime,

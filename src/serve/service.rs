@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::Schema;
+use arrow::datatypes::{Schema, SchemaRef};
 use arrow::ipc::writer::IpcWriteOptions;
 use arrow_flight::flight_service_server::FlightService;
 use arrow_flight::sql::{
@@ -16,19 +16,24 @@ use arrow_flight::{
     HandshakeResponse, IpcMessage, PollInfo, PutResult, SchemaAsIpc, SchemaResult, Ticket,
 };
 use bytes::Bytes;
+use datafusion::execution::memory_pool::MemoryConsumer;
+use datafusion::prelude::SessionContext;
+use datafusion::sql::parser::Statement;
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use prost::Message;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::commands::answer_command;
-use super::ingest::{FlightMessages, ingest_batches, read_parameters};
-use super::parameters::to_arguments;
+use super::ingest::{FlightMessages, read_parameters};
+use super::parameters::{estimate_bytes, to_arguments};
 use super::query::QueryEngine;
 use super::ready_result::ReadyResult;
-use super::request_origin::Caller;
+use super::request_origin::{Caller, find_connection};
 use super::sessions::{ServerSession, ServerSessions, find_cookie, format_cookie};
-use super::statement::{find_schema, parse_complete, prepare_statement, to_plan_status};
+use super::statement::{
+    BoundRows, find_schema, parse_complete, prepare_statement, to_plan_status,
+};
 use super::status::{NO_TRANSACTIONS, to_invalid, to_status};
 
 /// Maximum number of rows of parameter values that a client can bind to a prepared statement.
@@ -152,14 +157,7 @@ impl SqlService {
                 return Ok(bound.encode_to_vec().into());
             }
             Command::CommandStatementIngest(command) => {
-                let session = Arc::clone(session);
-                let engine = Arc::clone(&self.engine);
-                let written = async move {
-                    let _open = session.open_query(None);
-                    let _place = engine.admission.wait_for_turn().await?;
-                    ingest_batches(session.session_context(), command, messages).await
-                };
-                self.engine.run(written).await?
+                self.engine.run_ingestion(session, command, messages).await?
             }
             other => return Err(make_unknown_command_status(&other)),
         };
@@ -219,6 +217,22 @@ impl SqlService {
         }
     }
 
+    /// Returns the schema of the result of the statement that `parse` returns.
+    async fn plan_schema(
+        &self,
+        session: &Arc<ServerSession>,
+        parse: impl FnOnce(&SessionContext) -> Result<Statement, Status> + Send + 'static,
+    ) -> Result<SchemaRef, Status> {
+        let (engine, own) = (Arc::clone(&self.engine), Arc::clone(session));
+        let planned = self.engine.run(async move {
+            let _open = own.open_query(None);
+            let _place = engine.admission.wait_for_turn().await?;
+            let ctx = own.session_context();
+            find_schema(ctx, parse(ctx)?).await.map_err(|e| to_plan_status(&e))
+        });
+        planned.await
+    }
+
     async fn prepare_query(
         &self,
         session: &Arc<ServerSession>,
@@ -254,6 +268,8 @@ async fn bind_messages(
     if first.is_none_or(|m| m.as_ref().is_ok_and(|m| m.data_header.is_empty())) {
         return Ok(());
     }
+    let runtime = session.session_context().runtime_env();
+    let memory = MemoryConsumer::new("parameters").register(&runtime.memory_pool);
     let mut rows = Vec::new();
     for batch in read_parameters(messages.boxed()).await? {
         if batch.num_columns() != statement.count {
@@ -268,9 +284,10 @@ async fn bind_messages(
                 "more than {MAX_PARAMETER_ROWS} rows of parameter values are bound; load them into a table, and join that table"
             )));
         }
+        memory.try_grow(estimate_bytes(&batch)).map_err(|e| to_status(&e))?;
         rows.extend(to_arguments(&batch).map_err(|e| to_status(&e))?);
     }
-    statement.set_rows(rows);
+    statement.set_rows(BoundRows::new(rows, memory));
     Ok(())
 }
 
@@ -381,9 +398,12 @@ impl FlightService for SqlService {
                 "the handshake lacks a user name and a password; send them in its header `authorization`",
             ));
         }
+        let connection = find_connection(request.extensions())?;
         let sessions = Arc::clone(&self.sessions);
         let created = async move { sessions.create_session(None).await };
         let session = self.engine.run(created).await?;
+        // If the connection closes, and no other one uses the session, the session ends soon.
+        self.sessions.find_open(session.session_key(), connection)?;
         let payload = Bytes::from(session.session_key().to_owned());
         let mut response =
             Response::new(wrap_stream_item(HandshakeResponse { protocol_version: 0, payload }));
@@ -420,27 +440,20 @@ impl FlightService for SqlService {
 
     async fn get_schema(&self, request: Request<FlightDescriptor>) -> ServiceAnswer<SchemaResult> {
         let (session, cookie) = self.find_session(&request).await?;
-        let own = Arc::clone(&session);
         let schema = match to_command(decode_any(&request.into_inner().cmd)?)? {
             Command::CommandStatementQuery(query) => {
-                let found = async move {
-                    let ctx = own.session_context();
-                    let statement = parse_complete(ctx, &query.query).map_err(|e| to_status(&e))?;
-                    find_schema(ctx, statement).await.map_err(|e| to_plan_status(&e))
+                let parse = move |ctx: &SessionContext| {
+                    parse_complete(ctx, &query.query).map_err(|e| to_status(&e))
                 };
-                self.engine.run(found).await?
+                self.plan_schema(&session, parse).await?
             }
             Command::CommandPreparedStatementQuery(query) => {
                 let handle = to_text(&query.prepared_statement_handle)?;
-                let statements = own.find_statement(&handle)?.bind_rows()?;
-                let found = async move {
-                    let first = statements.into_iter().next();
-                    let first = first.ok_or_else(|| {
-                        to_invalid("no row of parameter values is bound; bind one")
-                    })?;
-                    find_schema(own.session_context(), first).await.map_err(|e| to_plan_status(&e))
-                };
-                self.engine.run(found).await?
+                let statements = session.find_statement(&handle)?.bind_rows()?;
+                let first = statements.into_iter().next().ok_or_else(|| {
+                    to_invalid("no row of parameter values is bound; bind one")
+                })?;
+                self.plan_schema(&session, move |_| Ok(first)).await?
             }
             command => answer_command(&self.engine, &session, command).await?.schema(),
         };

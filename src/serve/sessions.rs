@@ -250,8 +250,8 @@ struct SessionTable {
     /// The session of each connection on which a request came that had neither a cookie nor a
     /// session key.
     connections: HashMap<ConnectionId, BoundSession>,
-    /// For each connection, the session keys that its requests contained. These are several if
-    /// clients share a proxy, and thereby a connection.
+    /// For each connection, the keys of the open sessions that its handshakes have created or its
+    /// requests have named. These are several if clients share a proxy, and thereby a connection.
     named: HashMap<ConnectionId, HashSet<String>>,
     /// Number of sessions that are being created. They count towards the maximum number of
     /// sessions.
@@ -341,7 +341,12 @@ impl ServerSessions {
         self.create_session(Some(connection)).await
     }
 
-    fn find_open(&self, key: &str, connection: ConnectionId) -> Result<Arc<ServerSession>, Status> {
+    /// Returns the open session with this key, and notes that `connection` uses it.
+    pub(super) fn find_open(
+        &self,
+        key: &str,
+        connection: ConnectionId,
+    ) -> Result<Arc<ServerSession>, Status> {
         let mut table = lock_mutex(&self.table);
         let found = table.sessions.get(key).cloned();
         let session =
@@ -401,7 +406,15 @@ impl ServerSessions {
 
     /// Ends a session and all its queries.
     pub(super) fn end_session(&self, key: &str) {
-        let ended = lock_mutex(&self.table).sessions.remove(key);
+        let ended = {
+            let mut table = lock_mutex(&self.table);
+            // A connection may outlive any number of sessions, so it does not keep their keys.
+            table.named.retain(|_, keys| {
+                keys.remove(key);
+                !keys.is_empty()
+            });
+            table.sessions.remove(key)
+        };
         if let Some(session) = ended {
             self.metrics.sessions.sub();
             session.end_queries();
@@ -537,6 +550,23 @@ pub(super) mod tests {
         sessions.end_session(first.session_key());
         let ended = sessions.find_session(&make_request(2), &metadata).await.unwrap_err();
         assert_eq!(ended.code(), tonic::Code::Unauthenticated);
+    }
+
+    #[tokio::test]
+    async fn a_connection_knows_the_open_sessions_of_its_handshakes() {
+        let sessions = make_sessions(1);
+        for _ in 0..3 {
+            let session = sessions.create_session(None).await.unwrap();
+            sessions.find_open(session.session_key(), ConnectionId(1)).unwrap();
+            sessions.end_session(session.session_key());
+        }
+        assert!(lock_mutex(&sessions.table).named.is_empty());
+        // A session that its client leaves ends earlier than others.
+        let session = sessions.create_session(None).await.unwrap();
+        sessions.find_open(session.session_key(), ConnectionId(1)).unwrap();
+        assert!(!session.detached.load(Ordering::SeqCst));
+        sessions.close_connection(ConnectionId(1));
+        assert!(session.detached.load(Ordering::SeqCst));
     }
 
     #[tokio::test]

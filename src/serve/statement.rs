@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::plan_err;
 use datafusion::error::Result;
+use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::logical_expr::sqlparser::ast::{Expr as SqlExpr, Statement as SqlStatement};
 use datafusion::logical_expr::{LogicalPlan, Statement as PlanStatement};
 use datafusion::prelude::SessionContext;
@@ -34,8 +35,21 @@ pub(super) struct PreparedStatement {
     statement: Statement,
     /// Number of parameters.
     pub(super) count: usize,
-    /// Values of the parameters: one list per row that the client has bound.
-    rows: Mutex<Vec<Vec<SqlExpr>>>,
+    bound: Mutex<BoundRows>,
+}
+
+/// Values of the parameters of a statement: one list per row that its client has bound.
+#[derive(Default)]
+pub(super) struct BoundRows {
+    rows: Vec<Vec<SqlExpr>>,
+    /// The memory of the values, which counts towards the memory limit.
+    _memory: Option<MemoryReservation>,
+}
+
+impl BoundRows {
+    pub(super) fn new(rows: Vec<Vec<SqlExpr>>, memory: MemoryReservation) -> Self {
+        Self { rows, _memory: Some(memory) }
+    }
 }
 
 /// Types of a prepared statement's parameters and result, as far as known without their values.
@@ -47,8 +61,8 @@ pub(super) struct PreparedTypes {
 }
 
 impl PreparedStatement {
-    pub(super) fn set_rows(&self, rows: Vec<Vec<SqlExpr>>) {
-        *lock_mutex(&self.rows) = rows;
+    pub(super) fn set_rows(&self, bound: BoundRows) {
+        *lock_mutex(&self.bound) = bound;
     }
 
     /// Returns one copy of the statement for each row that the client has bound. In each copy, the
@@ -57,8 +71,8 @@ impl PreparedStatement {
         if self.count == 0 {
             return Ok(vec![self.statement.clone()]);
         }
-        let rows = lock_mutex(&self.rows);
-        if rows.is_empty() {
+        let bound = lock_mutex(&self.bound);
+        if bound.rows.is_empty() {
             return Err(to_invalid(format!(
                 "the statement has {} parameter(s) without values; bind a row of values first",
                 self.count
@@ -69,7 +83,7 @@ impl PreparedStatement {
             bind_parameters(&mut statement, arguments);
             statement
         };
-        Ok(rows.iter().map(bind).collect())
+        Ok(bound.rows.iter().map(bind).collect())
     }
 }
 
@@ -120,7 +134,7 @@ pub(super) async fn prepare_statement(
         }
     };
     let types = find_types(ctx, &statement, count).await?;
-    Ok((PreparedStatement { statement, count, rows: Mutex::default() }, types))
+    Ok((PreparedStatement { statement, count, bound: Mutex::default() }, types))
 }
 
 async fn find_types(
@@ -128,13 +142,7 @@ async fn find_types(
     statement: &Statement,
     count: usize,
 ) -> Result<PreparedTypes> {
-    // `keeps` is true for statements that change the session as soon as they are planned. So they
-    // are not planned here, but only when they run.
-    let keeps = matches!(statement, Statement::Statement(inner) if matches!(
-        inner.as_ref(),
-        SqlStatement::CreateView(_) | SqlStatement::Prepare { .. } | SqlStatement::Deallocate { .. }
-    ));
-    let plan = match keeps {
+    let plan = match changes_when_planned(statement) {
         true => None,
         false => match crate::sql::plan(ctx, statement.clone()).await {
             Ok(plan) => Some(plan),
@@ -163,9 +171,21 @@ async fn find_types(
     Ok(PreparedTypes { parameters, result })
 }
 
+/// Whether a statement changes the session as soon as it is planned. Such a statement is planned
+/// only when it runs.
+fn changes_when_planned(statement: &Statement) -> bool {
+    matches!(statement, Statement::Statement(inner) if matches!(
+        inner.as_ref(),
+        SqlStatement::CreateView(_) | SqlStatement::Prepare { .. } | SqlStatement::Deallocate { .. }
+    ))
+}
+
 /// Returns the schema that clients receive for a statement. For a query, this is the schema of its
 /// rows in wire types. For any other statement, it is empty.
 pub(super) async fn find_schema(ctx: &SessionContext, statement: Statement) -> Result<SchemaRef> {
+    if changes_when_planned(&statement) {
+        return Ok(SchemaRef::new(Schema::empty()));
+    }
     let plan = crate::sql::plan(ctx, statement).await?;
     check_settings(ctx, &plan)?;
     if has_effect(&plan) {

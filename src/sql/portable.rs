@@ -55,6 +55,7 @@ use crate::sql::workarounds::types::local_times::list_zoned_functions;
 use crate::sql::workarounds::types::text_to_decimal_casts::get_plain_numbers_function;
 use crate::sql::workarounds::types::text_to_list_casts::list_text_list_functions;
 use crate::sql::workarounds::types::text_to_time_casts::list_time_text_functions;
+use crate::sql::workarounds::types::times::build_wide_part;
 
 pub(crate) use crate::functions::reads_paths;
 pub(crate) use crate::sql::sources::meds::MedsScan;
@@ -93,7 +94,7 @@ const STAYS: [(&str, &str); 26] = [
     ),
     ("JsonScan", "the session itself reads JSON files"),
     ("NestExec", "ragged_nest() needs all rows in one process"),
-    ("NewRowsExec", "WITH RECURSIVE .. UNION runs in the session"),
+    ("NewRowsExec", "WITH RECURSIVE runs in the session"),
     ("TableRowsExec", "the session itself creates tables in memory"),
     (
         "OpaqueJoinExec",
@@ -497,8 +498,8 @@ fn build_nrt_source(
     }
 }
 
-/// Returns the functions that only rules and planners insert into plans: no statement can name
-/// them.
+/// Returns the functions that only rules and planners insert into plans: statements cannot name
+/// them, or, in the case of `date_part`, name the function that they replace.
 pub(crate) fn list_hidden_functions() -> Vec<Arc<ScalarUDF>> {
     let mut functions = list_held_functions().to_vec();
     functions.push(Arc::new(build_float_key_function()));
@@ -521,6 +522,7 @@ pub(crate) fn list_hidden_functions() -> Vec<Arc<ScalarUDF>> {
     functions.extend(list_range_checks());
     functions.push(build_untagged());
     functions.push(get_nearest_doubles());
+    functions.push(build_wide_part());
     functions
 }
 

@@ -178,6 +178,11 @@ async fn prepared_statements_take_parameters() {
     let said = query_with(&mut client, "SELECT x FROM t WHERE x = ?", many).await;
     assert!(said.contains("| 1 |") && said.contains("| 5 |"), "{said}");
 
+    let mut query = client.prepare("SELECT x FROM t WHERE x = ?".into(), None).await.unwrap();
+    query.set_parameters(batch_of(vec![make_integers(&[Some(1); 1025])])).unwrap();
+    let refused = query.execute().await.unwrap_err();
+    assert!(refused.to_string().contains("at most 1024 rows"), "{refused}");
+
     let statement = client.prepare("SELECT x, ? AS p FROM t WHERE x = $2".into(), None).await;
     drop(statement);
     let mut statement = client.prepare("SELECT x FROM t WHERE x = ?".into(), None).await.unwrap();
@@ -328,4 +333,11 @@ async fn get_schema_does_not_run_the_query() {
     // A result can be read only once.
     let again = client.do_get(ticket).await.map(|_| ()).map_err(status_of);
     assert_eq!(again.unwrap_err().code(), Code::NotFound);
+    // A statement that changes the session does not even have an effect while it is planned.
+    let query = "PREPARE five AS SELECT 5".into();
+    let command = CommandStatementQuery { query, transaction_id: None };
+    let descriptor = FlightDescriptor::new_cmd(command.as_any().encode_to_vec());
+    let answer = client.inner_mut().get_schema(descriptor).await.unwrap().into_inner();
+    assert!(Schema::try_from(answer).unwrap().fields().is_empty());
+    query_refusal(&mut client, "EXECUTE five").await;
 }

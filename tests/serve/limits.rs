@@ -1,11 +1,16 @@
 //! Cancelled queries, large results, the queue of queries, limits of sessions, and shutdown.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arrow_flight::sql::{ActionCancelQueryRequest, ProstMessageExt};
-use arrow_flight::{Action, CancelFlightInfoRequest};
-use datafusion::arrow::array::RecordBatch;
-use futures::TryStreamExt;
+use arrow_flight::error::FlightError;
+use arrow_flight::sql::{
+    ActionCancelQueryRequest, CommandStatementIngest, CommandStatementQuery, ProstMessageExt,
+};
+use arrow_flight::{Action, CancelFlightInfoRequest, FlightDescriptor};
+use datafusion::arrow::array::{ArrayRef, Int64Array, ListArray, RecordBatch};
+use datafusion::arrow::datatypes::Int64Type;
+use futures::{StreamExt, TryStreamExt, stream};
 use prost::Message;
 use serrate::datafusion;
 use tonic::{Code, Request};
@@ -148,6 +153,11 @@ async fn queries_beyond_the_limit_wait_or_are_refused() {
     let (code, said) = query_refusal(&mut client, "SELECT 1").await;
     assert!(code == Code::ResourceExhausted && said.contains("--max-queries"), "{said}");
     assert_eq!(server.metric("queries_rejected_total"), 1);
+    // Planning for GetSchema takes a place, too.
+    let command = CommandStatementQuery { query: "SELECT 1".into(), transaction_id: None };
+    let descriptor = FlightDescriptor::new_cmd(command.as_any().encode_to_vec());
+    let refused = client.inner_mut().get_schema(descriptor).await.unwrap_err();
+    assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
     let waiting = tokio::spawn(async move { query_number(&mut client, "SELECT 5").await });
     server.wait_for("queries_queued", 1).await;
     running.abort();
@@ -166,6 +176,53 @@ async fn queries_beyond_the_limit_wait_or_are_refused() {
         rows += batch.num_rows();
     }
     assert!(rows > 190_000);
+}
+
+#[tokio::test]
+async fn a_client_that_stops_sending_rows_blocks_no_query() {
+    let server = ServerProcess::start(&["--max-queries", "1", "--idle-timeout", "3"]);
+    let mut sending = server.connect().await;
+    let values: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
+    let batch = RecordBatch::try_from_iter([("x", values)]).unwrap();
+    let rows = stream::iter([Ok::<_, FlightError>(batch)]).chain(stream::pending());
+    let command = CommandStatementIngest { table: "sent".into(), ..Default::default() };
+    let sent = tokio::spawn(async move { sending.execute_ingest(command, rows).await });
+    server.wait_for("queries_running", 1).await;
+    // The ingestion waits for its client, so that another query can run.
+    let mut client = server.connect().await;
+    assert_eq!(query_number(&mut client, "SELECT 5").await, 5);
+    assert_eq!(server.metric("queries_open"), 1);
+    let ended = status_of(sent.await.unwrap().unwrap_err());
+    assert!(ended.code() == Code::Cancelled && ended.message().contains("sent no rows"), "{ended}");
+    server.wait_for("queries_open", 0).await;
+}
+
+#[tokio::test]
+async fn bound_parameters_count_towards_the_memory_limit() {
+    let server = ServerProcess::start(&["--memory-limit", "50MB"]);
+    let mut client = server.connect().await;
+    let list = [Some((0..20_000).map(Some).collect::<Vec<_>>())];
+    let list: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(list));
+    let batch = RecordBatch::try_from_iter([("p", list)]).unwrap();
+    let mut statements = Vec::new();
+    let refused = loop {
+        assert!(statements.len() < 40, "no statement is refused");
+        let mut statement = client.prepare("SELECT ragged_sum(?)".into(), None).await.unwrap();
+        statement.set_parameters(batch.clone()).unwrap();
+        match statement.execute().await {
+            Ok(_) => statements.push(statement),
+            Err(e) => break status_of(e),
+        }
+    };
+    assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
+    assert!(!statements.is_empty());
+    for statement in statements {
+        statement.close().await.unwrap();
+    }
+    // A closed statement frees its memory.
+    let mut statement = client.prepare("SELECT ragged_sum(?)".into(), None).await.unwrap();
+    statement.set_parameters(batch).unwrap();
+    statement.execute().await.unwrap();
 }
 
 #[tokio::test]

@@ -198,6 +198,8 @@ async fn a_query_runs_again_without_a_lost_worker() {
     assert_eq!(show_setting(&mut client, FAST).await, expected);
     let log = cluster.read_log();
     assert!(log.contains("note: 1 of 2 workers can be used"), "{log}");
+    assert_eq!(cluster.server.metric("workers"), 2);
+    assert_eq!(cluster.server.metric("workers_usable"), 1);
     // The server uses the worker again after it has restarted.
     tokio::time::sleep(Duration::from_millis(1100)).await;
     let _worker = WorkerProcess::start_at(&workers[1].address, &[]);

@@ -32,6 +32,8 @@ use unify::{make_interval_key, unify_compared_pairs};
 pub(in crate::sql) use union_columns::take_branch_types;
 use union_columns::unify_union_columns;
 use values::unify_dates_of_values;
+#[cfg(feature = "cluster")]
+pub(in crate::sql) use wide::build_wide_part;
 pub(in crate::sql) use wide::register_wide;
 pub(in crate::sql) use written::{cast_in_microseconds, set_column_microseconds};
 

@@ -83,9 +83,13 @@ pub(super) fn has_wide_series(state: &SessionState) -> bool {
 /// timestamps. Calls are replaced in the plan, because `extract(..)` always becomes DataFusion's
 /// own `date_part`.
 pub(super) fn find_wide_part(function: &ScalarUDF) -> Option<Arc<ScalarUDF>> {
-    let inner = datetime::date_part();
-    (function == inner.as_ref())
-        .then(|| Arc::new(ScalarUDF::new_from_impl(WideFunction::new(WideTask::Part, inner))))
+    (function == datetime::date_part().as_ref()).then(build_wide_part)
+}
+
+/// Returns the replacement of DataFusion's `date_part`, under the same name.
+pub(in crate::sql) fn build_wide_part() -> Arc<ScalarUDF> {
+    let part = WideFunction::new(WideTask::Part, datetime::date_part());
+    Arc::new(ScalarUDF::new_from_impl(part))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
