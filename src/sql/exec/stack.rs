@@ -27,9 +27,10 @@ use futures::stream::StreamExt;
 use crate::sql::base::boxed_methods::boxed_method;
 use crate::sql::base::deep_stack::{call_on_deep_stack, run_deep};
 use crate::sql::base::plan_nodes::has_node;
-use crate::sql::exec::plain_rows::{PlainRows, PlainRowsPlanner};
-use crate::sql::exec::shared::{SharedPlanner, is_shared};
-use crate::sql::exec::table_rows::{TableRows, TableRowsPlanner};
+use crate::sql::exec::node_planner::NodePlanner;
+use crate::sql::exec::plain_rows::PlainRows;
+use crate::sql::exec::shared::{SharedRows, is_shared};
+use crate::sql::exec::table_rows::TableRows;
 use crate::sql::exec::{pass_through, same_statistics};
 
 /// Maximum depth of expressions that run on the current stack. Debug builds use kilobytes of stack
@@ -60,9 +61,9 @@ impl DeepPlanner {
             }
             _ => {
                 let own: Vec<Arc<dyn ExtensionPlanner + Send + Sync>> = vec![
-                    Arc::new(SharedPlanner),
-                    Arc::new(TableRowsPlanner),
-                    Arc::new(PlainRowsPlanner),
+                    Arc::new(NodePlanner(SharedRows::make_exec)),
+                    Arc::new(NodePlanner(TableRows::make_exec)),
+                    Arc::new(NodePlanner(PlainRows::make_exec)),
                 ];
                 let planner = DefaultPhysicalPlanner::with_extension_planners(own);
                 run_deep(planner.create_physical_plan(logical_plan, session)).await
