@@ -8,14 +8,15 @@ use datafusion::common::utils::datafusion_strsim::levenshtein;
 use datafusion::error::DataFusionError;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::Documentation;
-use datafusion::logical_expr::sqlparser::ast::{Expr, FunctionArguments, Visit, Visitor};
-use datafusion::sql::parser::{CopyToSource, Statement};
+use datafusion::logical_expr::sqlparser::ast::{Expr, FunctionArguments, Visitor};
+use datafusion::sql::parser::Statement;
 
 use crate::sql::base::syntax::to_plain_name;
 use crate::sql::checks::elements::split_top_level;
 use crate::sql::from::table_function_planner::is_table_function;
 use crate::sql::statement::functions::counterparts::{LIST_PREFIXES, find_counterpart};
 use crate::sql::statement::functions::shorthands::{list_shorthand_arities, list_shorthand_names};
+use crate::sql::statement::sql_parts::visit_statement;
 
 /// Returns the known names that are similar to `name`, or equal but for a prefix such as `ragged_`,
 /// best first. Similar names share prefix and first letter, and differ in one or two letters.
@@ -81,30 +82,8 @@ fn split_prefix(name: &str) -> (&str, &str) {
 /// name of the shorthand.
 pub(in crate::sql) fn find_unexpanded_calls(statement: &Statement) -> BTreeMap<String, String> {
     let mut found = ShorthandCalls::default();
-    visit_statement(statement, &mut found);
+    let _ = visit_statement(statement, &mut found);
     found.0
-}
-
-/// Visits the SQL of a statement: the statement itself, the statement that EXPLAIN explains, or the
-/// query that COPY writes.
-pub(in crate::sql::statement) fn visit_statement<V: Visitor>(
-    mut statement: &Statement,
-    visitor: &mut V,
-) {
-    while let Statement::Explain(explain) = statement {
-        statement = explain.statement.as_ref();
-    }
-    match statement {
-        Statement::Statement(inner) => {
-            let _ = inner.visit(visitor);
-        }
-        Statement::CopyTo(copy) => {
-            if let CopyToSource::Query(query) = &copy.source {
-                let _ = query.visit(visitor);
-            }
-        }
-        Statement::Explain(_) | Statement::CreateExternalTable(_) | Statement::Reset(_) => {}
-    }
 }
 
 #[derive(Default)]
