@@ -1,9 +1,9 @@
-//! The part of a statement that sqlparser has parsed: an SQL statement, or the query of COPY, also
-//! below EXPLAIN.
+//! Access to the part of a statement that sqlparser has parsed: an SQL statement, or the query of
+//! COPY, also below EXPLAIN.
 
 use std::ops::ControlFlow;
 
-use datafusion::logical_expr::sqlparser::ast::{Visit, Visitor};
+use datafusion::logical_expr::sqlparser::ast::{Statement as SqlStatement, Visit, Visitor};
 use datafusion::sql::parser::Statement;
 
 /// Evaluates an expression with the part of a statement that sqlparser has parsed. `$statement` is
@@ -39,4 +39,22 @@ pub(super) fn visit_statement<V: Visitor>(
     visitor: &mut V,
 ) -> ControlFlow<V::Break> {
     with_sql!(statement, sql => sql.visit(visitor)).unwrap_or(ControlFlow::Continue(()))
+}
+
+/// Returns the SQL statement of a statement, also below EXPLAIN and PREPARE. Returns `None` for
+/// COPY and other statements that are not plain SQL.
+pub(super) fn find_sql_statement(statement: &mut Statement) -> Option<&mut SqlStatement> {
+    match statement {
+        Statement::Statement(inner) => Some(skip_prepare(inner)),
+        Statement::Explain(explain) => find_sql_statement(&mut explain.statement),
+        _ => None,
+    }
+}
+
+/// Returns the statement that PREPARE prepares, or any other statement itself.
+pub(super) fn skip_prepare(statement: &mut SqlStatement) -> &mut SqlStatement {
+    match statement {
+        SqlStatement::Prepare { statement, .. } => skip_prepare(statement),
+        other => other,
+    }
 }
