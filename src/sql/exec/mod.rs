@@ -96,6 +96,23 @@ macro_rules! one_logical_input {
 
 pub(in crate::sql) use one_logical_input;
 
+/// Implements `DisplayAs` for a plan node of which EXPLAIN shows only the name of its type.
+macro_rules! display_name {
+    ($node:ident) => {
+        impl datafusion::physical_plan::DisplayAs for $node {
+            fn fmt_as(
+                &self,
+                _t: datafusion::physical_plan::DisplayFormatType,
+                f: &mut std::fmt::Formatter<'_>,
+            ) -> std::fmt::Result {
+                f.write_str(stringify!($node))
+            }
+        }
+    };
+}
+
+pub(crate) use display_name;
+
 /// Implements the `ExecutionPlan` methods that nodes with one input and no expressions share.
 /// `properties()` returns the properties of the node in the field `$node` or, without `$node`, the
 /// field `properties`. The type must have a method `with_input(&self, Arc<dyn ExecutionPlan>) ->

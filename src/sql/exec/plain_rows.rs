@@ -3,7 +3,6 @@
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
@@ -15,12 +14,11 @@ use datafusion::logical_expr::{Extension, LogicalPlan, UserDefinedLogicalNodeCor
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning,
-    PlanProperties,
+    ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
 };
 use futures::stream::StreamExt;
 
-use crate::sql::exec::{find_logical_node, one_input, one_logical_input};
+use crate::sql::exec::{display_name, find_logical_node, one_input, one_logical_input};
 
 /// The metadata of a column.
 pub(in crate::sql) type ColumnMetadata = HashMap<String, String>;
@@ -111,11 +109,7 @@ impl PlainRowsExec {
     }
 }
 
-impl DisplayAs for PlainRowsExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PlainRowsExec")
-    }
-}
+display_name!(PlainRowsExec);
 
 impl ExecutionPlan for PlainRowsExec {
     one_input!("PlainRowsExec");

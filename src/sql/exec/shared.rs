@@ -2,7 +2,6 @@
 //! plan, [`SharedExec`].
 
 use std::cmp::Ordering;
-use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -17,14 +16,14 @@ use datafusion::physical_expr_common::sort_expr::OrderingRequirements;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
-    InputDistributionRequirements, Partitioning, PlanProperties, execute_stream,
+    ExecutionPlan, ExecutionPlanProperties, InputDistributionRequirements, Partitioning,
+    PlanProperties, execute_stream,
 };
 use futures::lock::Mutex;
 use futures::stream::{StreamExt, TryStreamExt, iter};
 use serrate_core::internal::build_record_batch;
 
-use crate::sql::exec::{find_logical_node, one_input, one_logical_input};
+use crate::sql::exec::{display_name, find_logical_node, one_input, one_logical_input};
 
 /// The rows that several [`SharedExec`] nodes return; `None` until the first one has computed them.
 #[derive(Debug, Default)]
@@ -99,11 +98,7 @@ impl SharedExec {
     }
 }
 
-impl DisplayAs for SharedExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SharedExec")
-    }
-}
+display_name!(SharedExec);
 
 impl ExecutionPlan for SharedExec {
     fn required_input_distribution(&self) -> Vec<Distribution> {

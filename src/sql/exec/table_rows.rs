@@ -1,7 +1,6 @@
 //! [`TableRows`]: the rows of the table that CREATE TABLE .. AS creates.
 
 use std::cmp::Ordering;
-use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -13,14 +12,14 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Extension, LogicalPlan, UserDefinedLogicalNodeCore};
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
-};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 use futures::StreamExt;
 use serrate_core::internal::build_record_batch;
 
 use crate::functions::make_elements_nullable;
-use crate::sql::exec::{find_logical_node, one_logical_input, pass_through, same_statistics};
+use crate::sql::exec::{
+    display_name, find_logical_node, one_logical_input, pass_through, same_statistics,
+};
 
 /// Returns the rows of its input, in source order (by file, then by position in the file) if they
 /// have one. Columns become nullable, because later statements may insert NULL, except those that
@@ -150,11 +149,7 @@ fn as_nullable(field: &FieldRef) -> FieldRef {
     })
 }
 
-impl DisplayAs for TableRowsExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TableRowsExec")
-    }
-}
+display_name!(TableRowsExec);
 
 impl ExecutionPlan for TableRowsExec {
     pass_through!("TableRowsExec");
