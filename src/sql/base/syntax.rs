@@ -54,6 +54,14 @@ pub(in crate::sql) fn as_flow(done: Result<()>) -> ControlFlow<DataFusionError> 
     }
 }
 
+/// Stops a visitor if `is_found` is true.
+pub(in crate::sql) fn break_if(is_found: bool) -> ControlFlow<()> {
+    match is_found {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    }
+}
+
 /// Converts the `ControlFlow` of a visitor to a result: the error that stopped the visitor, if any.
 pub(in crate::sql) fn as_result(done: ControlFlow<DataFusionError>) -> Result<()> {
     match done {
@@ -150,13 +158,12 @@ pub(crate) fn parse_query(text: &str) -> Result<Query> {
 
 /// Whether a part of a statement has an expression that is a subquery, IN (query) or EXISTS.
 pub(in crate::sql) fn has_query<V: Visit>(node: &V) -> bool {
-    let mut found = false;
-    let _ = visit_expressions(node, |e| {
-        found |= matches!(e, Expr::Subquery(_) | Expr::InSubquery { .. } | Expr::Exists { .. });
-        match found {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    });
-    found
+    has_expr(node, |e| {
+        matches!(e, Expr::Subquery(_) | Expr::InSubquery { .. } | Expr::Exists { .. })
+    })
+}
+
+/// Whether a part of a statement has an expression that `test` accepts.
+pub(in crate::sql) fn has_expr<V: Visit>(node: &V, test: impl Fn(&Expr) -> bool) -> bool {
+    visit_expressions(node, |e| break_if(test(e))).is_break()
 }

@@ -32,6 +32,7 @@ use serrate_core::internal::lock_mutex;
 
 use crate::sql::base::boxed_methods::boxed_method;
 use crate::sql::base::deep_stack::run_deep;
+use crate::sql::base::syntax::has_expr;
 use crate::sql::rules::coerce_types;
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::planner::plan_with_views;
@@ -283,25 +284,21 @@ fn bind_arguments(
 }
 
 fn is_constant(state: &SessionState, argument: &SqlExpr) -> bool {
-    let visited = visit_expressions(argument, |expr| match expr {
+    !has_expr(argument, |expr| match expr {
         SqlExpr::Identifier(_)
         | SqlExpr::CompoundIdentifier(_)
         | SqlExpr::Subquery(_)
         | SqlExpr::Exists { .. }
-        | SqlExpr::InSubquery { .. } => ControlFlow::Break(()),
+        | SqlExpr::InSubquery { .. } => true,
         // A parameter whose argument is a parameter would be bound without end.
-        SqlExpr::Value(value) if matches!(value.value, Value::Placeholder(_)) => {
-            ControlFlow::Break(())
-        }
+        SqlExpr::Value(value) => matches!(value.value, Value::Placeholder(_)),
         SqlExpr::Function(call) => {
             let name = call.name.to_string().to_ascii_lowercase();
             let found = state.scalar_functions().get(&name);
-            let constant = found.is_some_and(|f| f.signature().volatility != Volatility::Volatile);
-            if constant { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            found.is_none_or(|f| f.signature().volatility == Volatility::Volatile)
         }
-        _ => ControlFlow::Continue(()),
-    });
-    visited.is_continue()
+        _ => false,
+    })
 }
 
 /// Returns the greatest number of a parameter in a statement, also below EXPLAIN and in COPY: 2 for

@@ -17,7 +17,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 use regex::Regex;
 
-use crate::sql::base::syntax::{list_relations, parse_query, to_plain_name, unquote_text};
+use crate::sql::base::syntax::{break_if, list_relations, parse_query, to_plain_name, unquote_text};
 use crate::sql::statement::columns::join_constraints::is_merging;
 use crate::sql::statement::columns::lateral_tables::table_name;
 use crate::sql::statement::columns::set_names::is_name;
@@ -82,10 +82,7 @@ impl VisitorMut for AnySet {
     type Break = ();
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        match has_set(select) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
+        break_if(has_set(select))
     }
 }
 

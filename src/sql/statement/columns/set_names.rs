@@ -12,7 +12,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     SetQuantifier, Value, Visit, visit_expressions, visit_expressions_mut,
 };
 
-use crate::sql::base::syntax::{has_query, name_item, to_plain_name};
+use crate::sql::base::syntax::{has_expr, has_query, name_item, to_plain_name};
 use crate::sql::statement::expressions::expr_rewrites::complete_slices;
 
 /// Maximum number of bytes in the text of an expression from which casts are removed. The removal
@@ -100,17 +100,11 @@ fn name_computed(select: &mut Select) {
 
 /// Whether an expression may become several columns, as `COLUMNS(*)` and `unnest` of a struct do.
 pub(in crate::sql::statement) fn is_expanded(expr: &Expr) -> bool {
-    let found = visit_expressions(expr, |e| match e {
-        Expr::Function(call)
-            if to_plain_name(&call.name).is_some_and(|name| {
-                ["columns", "unnest", "unnest_outer"].contains(&name.as_str())
-            }) =>
-        {
-            ControlFlow::Break(())
-        }
-        _ => ControlFlow::Continue(()),
-    });
-    found.is_break()
+    has_expr(expr, |e| match e {
+        Expr::Function(call) => to_plain_name(&call.name)
+            .is_some_and(|name| ["columns", "unnest", "unnest_outer"].contains(&name.as_str())),
+        _ => false,
+    })
 }
 
 fn name_input(input: &mut SetExpr, ordered: &HashSet<String>) {

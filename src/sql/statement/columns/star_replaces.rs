@@ -13,7 +13,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     Cte, Query, Select, SelectItem, SetExpr, VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 
-use crate::sql::base::syntax::parse_query;
+use crate::sql::base::syntax::{break_if, parse_query};
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::planned_parts::{add_queries, plan_names};
 use crate::sql::statement::scopes::{CteScopes, track_scopes};
@@ -63,10 +63,7 @@ impl VisitorMut for AnyReplace {
     type Break = ();
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        match select.projection.iter().any(|item| find_wildcard_options(item).is_some()) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
+        break_if(select.projection.iter().any(|item| find_wildcard_options(item).is_some()))
     }
 }
 

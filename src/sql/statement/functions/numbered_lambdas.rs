@@ -12,10 +12,10 @@ use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::{
     AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
     LambdaFunction, LambdaFunctionParameter, OneOrManyWithParens, Subscript, Value,
-    visit_expressions, visit_expressions_mut,
+    visit_expressions_mut,
 };
 
-use crate::sql::base::syntax::to_plain_name;
+use crate::sql::base::syntax::{has_expr, to_plain_name};
 use crate::sql::statement::expressions::predicates::call_function;
 use crate::sql::statement::folding::{fold_name, is_same_name};
 use crate::sql::statement::names::order_aliases::may_differ;
@@ -111,18 +111,14 @@ fn read_call(call: &Function) -> Option<NumberedCall<'_>> {
 /// Whether a name in the body of a lambda may mean something other than its parameter, because the
 /// body has a subquery, or an inner lambda with a parameter of the same name.
 fn is_hidden(body: &Expr, parameters: &[&Ident; 2]) -> bool {
-    let found = visit_expressions(body, |part| match part {
-        Expr::Lambda(inner)
-            if inner.params.iter().any(|own| {
-                parameters.iter().any(|parameter| is_same_name(&own.name, parameter))
-            }) =>
-        {
-            ControlFlow::Break(())
-        }
-        Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => ControlFlow::Break(()),
-        _ => ControlFlow::Continue(()),
-    });
-    found.is_break()
+    has_expr(body, |part| match part {
+        Expr::Lambda(inner) => inner
+            .params
+            .iter()
+            .any(|own| parameters.iter().any(|parameter| is_same_name(&own.name, parameter))),
+        Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => true,
+        _ => false,
+    })
 }
 
 /// Replaces the parameters in the body of a lambda with the fields of `pair`, the struct of an

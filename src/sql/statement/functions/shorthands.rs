@@ -10,12 +10,12 @@ use datafusion::logical_expr::sqlparser::ast::{
     BinaryOperator, CaseWhen, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg,
     FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Ident, ObjectName, OrderBy,
     OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, UnaryOperator, Value, Visit, VisitMut,
-    Visitor, VisitorMut, WindowType, visit_expressions,
+    Visitor, VisitorMut, WindowType,
 };
 use datafusion::logical_expr::sqlparser::dialect::DuckDbDialect;
 use datafusion::logical_expr::sqlparser::parser::Parser;
 
-use crate::sql::base::syntax::{list_plain_arguments, name_item, to_plain_name};
+use crate::sql::base::syntax::{has_expr, list_plain_arguments, name_item, to_plain_name};
 use crate::sql::statement::expressions::intervals::computes_interval;
 use crate::sql::statement::expressions::predicates::call_function;
 use crate::sql::statement::expressions::windows::has_order;
@@ -620,17 +620,14 @@ fn find_plain_arguments(call: &Function) -> Option<Vec<Expr>> {
 /// Whether the statement does not show the value of a width, because the width contains a
 /// parameter, a column or a subquery.
 fn is_computed(width: &Expr) -> bool {
-    let has_unknown = visit_expressions(width, |part| match part {
+    has_expr(width, |part| match part {
         Expr::Identifier(_)
         | Expr::CompoundIdentifier(_)
         | Expr::CompoundFieldAccess { .. }
-        | Expr::Subquery(_) => ControlFlow::Break(()),
-        Expr::Value(value) if matches!(value.value, Value::Placeholder(_)) => {
-            ControlFlow::Break(())
-        }
-        _ => ControlFlow::Continue(()),
-    });
-    has_unknown.is_break()
+        | Expr::Subquery(_) => true,
+        Expr::Value(value) => matches!(value.value, Value::Placeholder(_)),
+        _ => false,
+    })
 }
 
 /// Whether a width is an interval of months or years, as written: `INTERVAL '1 mon'`, `INTERVAL 2

@@ -5,10 +5,10 @@ use std::ops::ControlFlow;
 use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, DataType, Expr, GroupByExpr, Query, Select, SetExpr,
-    TypedString, Value, WindowType, visit_expressions, visit_expressions_mut,
+    TypedString, Value, WindowType, visit_expressions_mut,
 };
 
-use crate::sql::base::syntax::parse_query;
+use crate::sql::base::syntax::{has_expr, parse_query};
 use crate::sql::statement::names::cast_arguments::is_aggregate;
 
 /// Rewrites a constant HAVING without GROUP BY, and removes constants from PARTITION BY.
@@ -129,16 +129,15 @@ pub(in crate::sql) fn type_strings(query: &mut Query) {
 /// Whether an expression has no column, subquery or aggregate, so that its value is the same for
 /// all rows.
 fn is_constant(e: &Expr) -> bool {
-    let depends_on_rows = visit_expressions(e, |e| match e {
+    !has_expr(e, |e| match e {
         Expr::Identifier(_)
         | Expr::CompoundIdentifier(_)
         | Expr::Subquery(_)
         | Expr::Exists { .. }
         | Expr::InSubquery { .. }
         | Expr::Wildcard(_)
-        | Expr::QualifiedWildcard(..) => ControlFlow::Break(()),
-        Expr::Function(call) if is_aggregate(call) => ControlFlow::Break(()),
-        _ => ControlFlow::Continue(()),
-    });
-    depends_on_rows.is_continue()
+        | Expr::QualifiedWildcard(..) => true,
+        Expr::Function(call) => is_aggregate(call),
+        _ => false,
+    })
 }

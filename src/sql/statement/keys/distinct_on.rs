@@ -14,7 +14,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     SetExpr, TableFactor, Value, WindowSpec, WindowType, visit_expressions, visit_expressions_mut,
 };
 
-use crate::sql::base::syntax::has_query;
+use crate::sql::base::syntax::{has_expr, has_query};
 use crate::sql::statement::expressions::predicates::call_function;
 use crate::sql::statement::folding::is_same_name;
 use crate::sql::statement::names::order_aliases::{fold_names, may_differ};
@@ -30,13 +30,10 @@ pub(in crate::sql::statement) fn check_unnest(query: &Query) -> Result<()> {
         return Ok(());
     }
     let calls_unnest = |expr: &Expr| {
-        let call = visit_expressions(expr, |part| match part {
-            Expr::Function(call) if is_unnest(call) => ControlFlow::Break(()),
-            _ => ControlFlow::Continue(()),
-        });
+        let is_call = |part: &Expr| matches!(part, Expr::Function(call) if is_unnest(call));
         // A call of `unnest` in a subquery may belong to the subquery, so expressions with
         // subqueries are accepted.
-        call.is_break() && !has_query(expr)
+        has_expr(expr, is_call) && !has_query(expr)
     };
     let is_unnested = select.projection.iter().any(|item| match item {
         SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {

@@ -18,7 +18,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::functions::{
     AS_TIMESTAMP, FILTER, ON_LISTS, PREDICATES, SIGNED, TRY_AS_TIMESTAMP, WITH_DIGITS,
 };
-use crate::sql::base::syntax::name_item;
+use crate::sql::base::syntax::{break_if, name_item};
 use crate::sql::statement::columns::set_names::{
     add_identifiers, find_expr_name, find_unused_name, is_name,
 };
@@ -53,10 +53,7 @@ impl Visitor for FindComputed {
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
         let columns = &select.projection;
-        match columns.len() > 1 && columns.iter().any(is_computed) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
+        break_if(columns.len() > 1 && columns.iter().any(is_computed))
     }
 }
 

@@ -21,7 +21,9 @@ use datafusion::logical_expr::sqlparser::ast::{
     Visitor, VisitorMut, visit_expressions,
 };
 
-use crate::sql::base::syntax::{has_query, name_item, parse_query, to_plain_name};
+use crate::sql::base::syntax::{
+    break_if, has_expr, has_query, name_item, parse_query, to_plain_name,
+};
 use crate::sql::statement::columns::set_names::{
     add_identifiers, find_expr_name, find_unused_name,
 };
@@ -53,10 +55,7 @@ impl Visitor for FindReuse {
     type Break = ();
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-        match reuses_alias(select) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
+        break_if(reuses_alias(select))
     }
 }
 
@@ -77,14 +76,9 @@ fn reuses_alias(select: &Select) -> bool {
 }
 
 fn mentions_alias(expr: &Expr, aliases: &HashSet<String>) -> bool {
-    if aliases.is_empty() {
-        return false;
-    }
-    visit_expressions(expr, |e| match e {
-        Expr::Identifier(name) if aliases.contains(&fold_name(name)) => ControlFlow::Break(()),
-        _ => ControlFlow::Continue(()),
-    })
-    .is_break()
+    let is_alias =
+        |e: &Expr| matches!(e, Expr::Identifier(name) if aliases.contains(&fold_name(name)));
+    !aliases.is_empty() && has_expr(expr, is_alias)
 }
 
 /// Whether HAVING of a SELECT mentions an alias.
@@ -118,10 +112,7 @@ impl Visitor for FindHaving {
             SelectItem::ExprWithAlias { alias, .. } => Some(fold_name(alias)),
             _ => None,
         });
-        match mentions_alias(condition, &aliases.collect()) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
+        break_if(mentions_alias(condition, &aliases.collect()))
     }
 }
 
