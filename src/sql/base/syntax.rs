@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::ast::{
     Expr, FromTable, FunctionArg, FunctionArgExpr, Ident, ObjectName, Query, Select, SelectItem,
-    SetExpr, Statement, TableFactor, TableWithJoins, UpdateTableFromKind, Value, Visit,
-    visit_expressions,
+    SetExpr, Statement, TableFactor, TableWithJoins, UpdateTableFromKind, Value, Visit, VisitMut,
+    visit_expressions, visit_expressions_mut,
 };
 use datafusion::logical_expr::sqlparser::dialect::DuckDbDialect;
 use datafusion::logical_expr::sqlparser::parser::Parser;
@@ -161,6 +161,22 @@ pub(in crate::sql) fn has_query<V: Visit>(node: &V) -> bool {
     has_expr(node, |e| {
         matches!(e, Expr::Subquery(_) | Expr::InSubquery { .. } | Expr::Exists { .. })
     })
+}
+
+/// Calls `f` with each expression in a part of a statement, outer expressions first.
+pub(in crate::sql) fn for_each_expr<V: Visit>(node: &V, mut f: impl FnMut(&Expr)) {
+    let _ = visit_expressions(node, |e| {
+        f(e);
+        ControlFlow::<()>::Continue(())
+    });
+}
+
+/// Calls `f` with each expression in a part of a statement, inner expressions first.
+pub(in crate::sql) fn for_each_expr_mut<V: VisitMut>(node: &mut V, mut f: impl FnMut(&mut Expr)) {
+    let _ = visit_expressions_mut(node, |e| {
+        f(e);
+        ControlFlow::<()>::Continue(())
+    });
 }
 
 /// Whether a part of a statement has an expression that `test` accepts.

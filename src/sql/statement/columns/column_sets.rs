@@ -13,11 +13,13 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
     AccessExpr, Cte, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query,
     Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Subscript, TableWithJoins, Value,
-    VisitMut, VisitorMut, WildcardAdditionalOptions, visit_expressions, visit_expressions_mut,
+    VisitMut, VisitorMut, WildcardAdditionalOptions, visit_expressions,
 };
 use regex::Regex;
 
-use crate::sql::base::syntax::{break_if, list_relations, parse_query, to_plain_name, unquote_text};
+use crate::sql::base::syntax::{
+    break_if, for_each_expr_mut, list_relations, parse_query, to_plain_name, unquote_text,
+};
 use crate::sql::statement::columns::join_constraints::is_merging;
 use crate::sql::statement::columns::lateral_tables::table_name;
 use crate::sql::statement::columns::set_names::is_name;
@@ -261,11 +263,10 @@ fn write_out_call(
     }
     let written = chosen.into_iter().map(|(table, name, _)| {
         let mut expr = expr.clone();
-        let _ = visit_expressions_mut(&mut expr, |part| {
+        for_each_expr_mut(&mut expr, |part| {
             if matches!(&*part, Expr::Function(call) if is_columns(call)) {
                 *part = name_column(table.as_ref(), name);
             }
-            ControlFlow::<()>::Continue(())
         });
         match alias {
             Some(alias) => SelectItem::ExprWithAlias { expr, alias: alias.clone() },

@@ -5,17 +5,14 @@
 //! and the parameters become the fields of each pair. This workaround is obsolete once the test
 //! `stock_lambdas_still_have_no_positions` fails.
 
-use std::ops::ControlFlow;
-
 use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::{
     AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
     LambdaFunction, LambdaFunctionParameter, OneOrManyWithParens, Subscript, Value,
-    visit_expressions_mut,
 };
 
-use crate::sql::base::syntax::{has_expr, to_plain_name};
+use crate::sql::base::syntax::{for_each_expr_mut, has_expr, to_plain_name};
 use crate::sql::statement::expressions::predicates::call_function;
 use crate::sql::statement::folding::{fold_name, is_same_name};
 use crate::sql::statement::names::order_aliases::may_differ;
@@ -128,7 +125,7 @@ fn replace_names(body: &mut Expr, pair: &Ident, parameters: &[&Ident; 2]) {
         let at = parameters.iter().position(|parameter| is_same_name(name, parameter))?;
         FIELDS.get(at).copied()
     };
-    let _ = visit_expressions_mut(body, |part| {
+    for_each_expr_mut(body, |part| {
         let replaced = match &*part {
             Expr::Identifier(name) => field_of(name).map(|field| read_field(pair, field, &[])),
             Expr::CompoundIdentifier(names) => match names.as_slice() {
@@ -140,7 +137,6 @@ fn replace_names(body: &mut Expr, pair: &Ident, parameters: &[&Ident; 2]) {
         if let Some(replaced) = replaced {
             *part = replaced;
         }
-        ControlFlow::<()>::Continue(())
     });
 }
 

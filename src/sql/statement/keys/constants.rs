@@ -1,14 +1,12 @@
 //! Rewrites constants in HAVING, PARTITION BY and VALUES that DataFusion plans wrongly or refuses.
 
-use std::ops::ControlFlow;
-
 use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, DataType, Expr, GroupByExpr, Query, Select, SetExpr,
-    TypedString, Value, WindowType, visit_expressions_mut,
+    TypedString, Value, WindowType,
 };
 
-use crate::sql::base::syntax::{has_expr, parse_query};
+use crate::sql::base::syntax::{for_each_expr_mut, has_expr, parse_query};
 use crate::sql::statement::names::cast_arguments::is_aggregate;
 
 /// Rewrites a constant HAVING without GROUP BY, and removes constants from PARTITION BY.
@@ -20,13 +18,12 @@ use crate::sql::statement::names::cast_arguments::is_aggregate;
 ///   are equal, and `name_repeated` gives the second one a name of its own.
 pub(in crate::sql) fn rewrite_constants(select: &mut Select) -> Result<()> {
     for item in &mut select.projection {
-        let _ = visit_expressions_mut(item, |e| {
+        for_each_expr_mut(item, |e| {
             if let Expr::Function(call) = e
                 && let Some(WindowType::WindowSpec(window)) = &mut call.over
             {
                 window.partition_by.retain(|key| !matches!(key, Expr::Value(_)));
             }
-            ControlFlow::<()>::Continue(())
         });
     }
     let GroupByExpr::Expressions(groups, _) = &select.group_by else { return Ok(()) };

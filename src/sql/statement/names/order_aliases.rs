@@ -1,15 +1,14 @@
 //! Rewrites keys of ORDER BY that DataFusion takes for columns of SELECT instead of FROM.
 
 use std::collections::HashSet;
-use std::ops::ControlFlow;
 
 use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::{
     Distinct, Expr, FunctionArguments, GroupByExpr, Ident, ObjectNamePart, OrderByKind, Query,
-    Select, SelectItem, SetExpr, TableFactor, Value, visit_expressions_mut,
+    Select, SelectItem, SetExpr, TableFactor, Value,
 };
 
-use crate::sql::base::syntax::{has_expr, has_query, is_star, parse_query};
+use crate::sql::base::syntax::{for_each_expr_mut, has_expr, has_query, is_star, parse_query};
 use crate::sql::statement::columns::set_names::{add_identifiers, name_columns, remove_casts};
 use crate::sql::statement::folding::{fold_name, is_same_name};
 use crate::sql::statement::names::cast_arguments::is_aggregate;
@@ -239,7 +238,7 @@ pub(in crate::sql) fn fold_names(expr: &Expr) -> Expr {
         folded = *inner;
     }
     let fold = |name: &mut Ident| *name = Ident::with_quote('"', fold_name(name));
-    let _ = visit_expressions_mut(&mut folded, |part| {
+    for_each_expr_mut(&mut folded, |part| {
         match part {
             Expr::Identifier(name) => fold(name),
             Expr::CompoundIdentifier(parts) => parts.iter_mut().for_each(fold),
@@ -252,7 +251,6 @@ pub(in crate::sql) fn fold_names(expr: &Expr) -> Expr {
             }
             _ => {}
         }
-        ControlFlow::<()>::Continue(())
     });
     folded
 }

@@ -18,11 +18,11 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::Volatility;
 use datafusion::logical_expr::sqlparser::ast::{
     Cte, Expr, GroupByExpr, Query, Select, SelectItem, SetExpr, TableFactor, Visit, VisitMut,
-    Visitor, VisitorMut, visit_expressions,
+    Visitor, VisitorMut,
 };
 
 use crate::sql::base::syntax::{
-    break_if, has_expr, has_query, name_item, parse_query, to_plain_name,
+    break_if, for_each_expr, has_expr, has_query, name_item, parse_query, to_plain_name,
 };
 use crate::sql::statement::columns::set_names::{
     add_identifiers, find_expr_name, find_unused_name,
@@ -459,7 +459,7 @@ impl KnownAliases {
 /// value for each use of the alias.
 fn describe_alias(expr: &Expr, state: &SessionState) -> Option<KnownAlias> {
     let (mut size, mut functions, mut is_volatile) = (0usize, AliasFunctions::Rows, false);
-    let _ = visit_expressions(expr, |e| {
+    for_each_expr(expr, |e| {
         size = size.saturating_add(1);
         if let Expr::Function(call) = e {
             let name = to_plain_name(&call.name).unwrap_or_default();
@@ -473,7 +473,6 @@ fn describe_alias(expr: &Expr, state: &SessionState) -> Option<KnownAlias> {
                 functions = AliasFunctions::Aggregate;
             }
         }
-        ControlFlow::<()>::Continue(())
     });
     let nested = Expr::Nested(Box::new(expr.clone()));
     (!is_volatile).then_some(KnownAlias { expr: nested, size, functions })
