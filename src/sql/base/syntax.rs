@@ -6,7 +6,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::ast::{
     Expr, FromTable, FunctionArg, FunctionArgExpr, Ident, ObjectName, Query, Select, SelectItem,
     SetExpr, Statement, TableFactor, TableWithJoins, UpdateTableFromKind, Value, Visit, VisitMut,
-    visit_expressions, visit_expressions_mut,
+    Visitor, visit_expressions, visit_expressions_mut,
 };
 use datafusion::logical_expr::sqlparser::dialect::DuckDbDialect;
 use datafusion::logical_expr::sqlparser::parser::Parser;
@@ -161,6 +161,21 @@ pub(in crate::sql) fn has_query<V: Visit>(node: &V) -> bool {
     has_expr(node, |e| {
         matches!(e, Expr::Subquery(_) | Expr::InSubquery { .. } | Expr::Exists { .. })
     })
+}
+
+/// Whether a part of a statement has a SELECT that `test` accepts.
+pub(in crate::sql) fn has_select<V: Visit>(node: &V, test: impl Fn(&Select) -> bool) -> bool {
+    struct SelectSearch<F>(F);
+
+    impl<F: Fn(&Select) -> bool> Visitor for SelectSearch<F> {
+        type Break = ();
+
+        fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+            break_if((self.0)(select))
+        }
+    }
+
+    node.visit(&mut SelectSearch(test)).is_break()
 }
 
 /// Calls `f` with each expression in a part of a statement, outer expressions first.

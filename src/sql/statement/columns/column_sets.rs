@@ -13,12 +13,12 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
     AccessExpr, Cte, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query,
     Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Subscript, TableWithJoins, Value,
-    VisitMut, VisitorMut, WildcardAdditionalOptions, visit_expressions,
+    Visit, VisitMut, VisitorMut, WildcardAdditionalOptions, visit_expressions,
 };
 use regex::Regex;
 
 use crate::sql::base::syntax::{
-    break_if, for_each_expr_mut, list_relations, parse_query, to_plain_name, unquote_text,
+    for_each_expr_mut, has_select, list_relations, parse_query, to_plain_name, unquote_text,
 };
 use crate::sql::statement::columns::join_constraints::is_merging;
 use crate::sql::statement::columns::lateral_tables::table_name;
@@ -37,11 +37,12 @@ type TableColumn = (Option<TableReference>, String, DataType);
 /// # Errors
 /// If a pattern is not a regular expression, or matches no column, or if several columns would get
 /// one alias.
-pub(in crate::sql) async fn write_out<S: VisitMut>(
+pub(in crate::sql) async fn write_out<S: Visit + VisitMut>(
     state: &SessionState,
     statement: &mut S,
 ) -> Result<()> {
-    if statement.visit(&mut AnySet).is_continue() {
+    // A statement with neither skips the visitor, which copies queries.
+    if !has_select(statement, has_set) {
         return Ok(());
     }
     // Each round rewrites only the innermost SELECTs with `COLUMNS(..)` or `s.*`: the columns of an
@@ -49,7 +50,7 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
     loop {
         let mut found =
             ColumnSetRewriter { scopes: CteScopes::default(), places: Vec::new(), known: None };
-        let _ = statement.visit(&mut found);
+        let _ = VisitMut::visit(statement, &mut found);
         let mut known = Vec::with_capacity(found.places.len());
         for query in found.places {
             known.push(list_table_columns(state, query).await);
@@ -57,7 +58,7 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
         let known = Some((known.into_iter(), false));
         let mut sets =
             ColumnSetRewriter { scopes: CteScopes::default(), places: Vec::new(), known };
-        if let ControlFlow::Break(e) = statement.visit(&mut sets) {
+        if let ControlFlow::Break(e) = VisitMut::visit(statement, &mut sets) {
             return Err(e);
         }
         if !matches!(sets.known, Some((_, true))) {
@@ -74,18 +75,6 @@ async fn list_table_columns(state: &SessionState, query: Query) -> Option<Vec<Ta
         .iter()
         .map(|(table, field)| (table.cloned(), field.name().clone(), field.data_type().clone()));
     Some(columns.collect())
-}
-
-/// Visitor that stops at the first `COLUMNS(..)` or `s.*`. If a statement has neither, the visitor
-/// [`ColumnSetRewriter`], which copies queries, is skipped.
-struct AnySet;
-
-impl VisitorMut for AnySet {
-    type Break = ();
-
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        break_if(has_set(select))
-    }
 }
 
 /// Visitor that collects SELECTs with `COLUMNS(..)` or `s.*` in a first pass, and replaces each

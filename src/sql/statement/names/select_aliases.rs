@@ -22,7 +22,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use crate::sql::base::syntax::{
-    break_if, for_each_expr, has_expr, has_query, name_item, parse_query, to_plain_name,
+    for_each_expr, has_expr, has_query, has_select, name_item, parse_query, to_plain_name,
 };
 use crate::sql::statement::columns::set_names::{
     add_identifiers, find_expr_name, find_unused_name,
@@ -42,21 +42,11 @@ const MOST_ADDED: usize = 1_000;
 /// Whether a SELECT of a statement may use an alias of an earlier column or, in WHERE, of any
 /// column.
 pub(in crate::sql::statement) fn may_reuse<S: Visit>(statement: &S) -> bool {
-    statement.visit(&mut FindReuse).is_break()
+    has_select(statement, reuses_alias)
 }
 
 pub(in crate::sql::statement) fn is_unknown_column(e: &DataFusionError) -> bool {
     e.to_string().contains("No field named ")
-}
-
-struct FindReuse;
-
-impl Visitor for FindReuse {
-    type Break = ();
-
-    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-        break_if(reuses_alias(select))
-    }
 }
 
 fn reuses_alias(select: &Select) -> bool {
@@ -83,7 +73,14 @@ fn mentions_alias(expr: &Expr, aliases: &HashSet<String>) -> bool {
 
 /// Whether HAVING of a SELECT mentions an alias.
 pub(in crate::sql::statement) fn may_hide_aliases<S: Visit>(statement: &S) -> bool {
-    statement.visit(&mut FindHaving).is_break()
+    has_select(statement, |select| {
+        let aliases = select.projection.iter().filter_map(|item| match item {
+            SelectItem::ExprWithAlias { alias, .. } => Some(fold_name(alias)),
+            _ => None,
+        });
+        let having = select.having.as_ref();
+        having.is_some_and(|condition| mentions_alias(condition, &aliases.collect()))
+    })
 }
 
 pub(in crate::sql::statement) fn is_ungrouped(e: &DataFusionError) -> bool {
@@ -99,21 +96,6 @@ pub(in crate::sql::statement) fn replace_in_having<S: VisitMut>(
     let mut having = HavingAliases { state, is_replaced: false };
     let _ = VisitMut::visit(statement, &mut having);
     having.is_replaced
-}
-
-struct FindHaving;
-
-impl Visitor for FindHaving {
-    type Break = ();
-
-    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-        let Some(condition) = &select.having else { return ControlFlow::Continue(()) };
-        let aliases = select.projection.iter().filter_map(|item| match item {
-            SelectItem::ExprWithAlias { alias, .. } => Some(fold_name(alias)),
-            _ => None,
-        });
-        break_if(mentions_alias(condition, &aliases.collect()))
-    }
 }
 
 /// Returns an alias in HAVING or QUALIFY whose expression has a function such as `random()`, which
