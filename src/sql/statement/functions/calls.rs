@@ -2,21 +2,20 @@
 //! take, and suggests similar names.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 
 use datafusion::common::utils::datafusion_strsim::levenshtein;
 use datafusion::error::DataFusionError;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::Documentation;
-use datafusion::logical_expr::sqlparser::ast::{Expr, FunctionArguments, Visitor};
+use datafusion::logical_expr::sqlparser::ast::{Expr, FunctionArguments};
 use datafusion::sql::parser::Statement;
 
-use crate::sql::base::syntax::to_plain_name;
+use crate::sql::base::syntax::{for_each_expr, to_plain_name};
 use crate::sql::checks::elements::split_top_level;
 use crate::sql::from::table_function_planner::is_table_function;
 use crate::sql::statement::functions::counterparts::{LIST_PREFIXES, find_counterpart};
 use crate::sql::statement::functions::shorthands::{list_shorthand_arities, list_shorthand_names};
-use crate::sql::statement::sql_parts::visit_statement;
+use crate::sql::statement::sql_parts::with_sql;
 
 /// Returns the known names that are similar to `name`, or equal but for a prefix such as `ragged_`,
 /// best first. Similar names share prefix and first letter, and differ in one or two letters.
@@ -81,18 +80,8 @@ fn split_prefix(name: &str) -> (&str, &str) {
 /// not take their arguments. Returns a description of the first such call of each shorthand, by the
 /// name of the shorthand.
 pub(in crate::sql) fn find_unexpanded_calls(statement: &Statement) -> BTreeMap<String, String> {
-    let mut found = ShorthandCalls::default();
-    let _ = visit_statement(statement, &mut found);
-    found.0
-}
-
-#[derive(Default)]
-struct ShorthandCalls(BTreeMap<String, String>);
-
-impl Visitor for ShorthandCalls {
-    type Break = ();
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+    let mut found = BTreeMap::new();
+    with_sql!(statement, sql => for_each_expr(sql, |expr| {
         if let Expr::Function(call) = expr
             && let Some(name) = to_plain_name(&call.name)
             && !list_shorthand_arities(&name).is_empty()
@@ -101,10 +90,10 @@ impl Visitor for ShorthandCalls {
                 FunctionArguments::List(list) => list.args.len(),
                 _ => 0,
             };
-            self.0.entry(name).or_insert_with(|| format!("{count} given, in {call}"));
+            found.entry(name).or_insert_with(|| format!("{count} given, in {call}"));
         }
-        ControlFlow::Continue(())
-    }
+    }));
+    found
 }
 
 /// Rewords an error of DataFusion's planner about a call. Returns other errors unchanged.

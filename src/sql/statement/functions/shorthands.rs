@@ -9,8 +9,8 @@ use datafusion::logical_expr::sqlparser::ast::helpers::attached_token::AttachedT
 use datafusion::logical_expr::sqlparser::ast::{
     BinaryOperator, CaseWhen, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg,
     FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Ident, ObjectName, OrderBy,
-    OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, UnaryOperator, Value, Visit, VisitMut,
-    Visitor, VisitorMut, WindowType,
+    OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, UnaryOperator, Value, VisitMut,
+    VisitorMut, WindowType,
 };
 use datafusion::logical_expr::sqlparser::dialect::DuckDbDialect;
 use datafusion::logical_expr::sqlparser::parser::Parser;
@@ -491,13 +491,13 @@ pub(in crate::sql) fn name_shorthands(query: &mut Query) {
         // An alias that equals the text of its expression was added by `name_repeated`, so the
         // column counts as one without an alias.
         if let SelectItem::ExprWithAlias { expr, alias } = item
-            && Visit::visit(expr, &mut HasShorthand).is_break()
+            && has_expr(expr, is_shorthand)
             && alias.value == expr.to_string()
         {
             names.push(alias.value.clone());
         }
         let SelectItem::UnnamedExpr(expr) = item else { continue };
-        if Visit::visit(expr, &mut HasShorthand).is_continue() {
+        if !has_expr(expr, is_shorthand) {
             continue;
         }
         let name = write_expr(expr);
@@ -709,27 +709,20 @@ impl VisitorMut for ArgumentInserter<'_> {
     }
 }
 
-struct HasShorthand;
-
-impl Visitor for HasShorthand {
-    type Break = ();
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        match expr {
-            Expr::Function(call) if find_shorthand_name(call).is_some() => ControlFlow::Break(()),
-            Expr::Function(call) if list_quantiles(call).is_some() => ControlFlow::Break(()),
-            Expr::Function(call)
-                if remove_within_group(call).is_some() || find_moved_order(call).is_some() =>
-            {
-                ControlFlow::Break(())
-            }
-            Expr::UnaryOp { op: UnaryOperator::BitwiseNot, .. } => ControlFlow::Break(()),
-            Expr::Function(call) if find_ordered_any(call).is_some() => ControlFlow::Break(()),
-            Expr::Function(call) if find_window_extreme(call).is_some() => ControlFlow::Break(()),
-            other if computes_interval(other) || has_position(other) => ControlFlow::Break(()),
-            _ => ControlFlow::Continue(()),
+fn is_shorthand(expr: &Expr) -> bool {
+    let is_call = match expr {
+        Expr::Function(call) => {
+            find_shorthand_name(call).is_some()
+                || list_quantiles(call).is_some()
+                || remove_within_group(call).is_some()
+                || find_moved_order(call).is_some()
+                || find_ordered_any(call).is_some()
+                || find_window_extreme(call).is_some()
         }
-    }
+        Expr::UnaryOp { op: UnaryOperator::BitwiseNot, .. } => true,
+        _ => false,
+    };
+    is_call || computes_interval(expr) || has_position(expr)
 }
 
 #[cfg(test)]
