@@ -15,7 +15,9 @@ use datafusion::logical_expr::sqlparser::ast::{
 use datafusion::logical_expr::sqlparser::dialect::DuckDbDialect;
 use datafusion::logical_expr::sqlparser::parser::Parser;
 
-use crate::sql::base::syntax::{has_expr, list_plain_arguments, name_item, to_plain_name};
+use crate::sql::base::syntax::{
+    for_each_expr_mut, has_expr, list_plain_arguments, name_item, to_plain_name,
+};
 use crate::sql::statement::expressions::intervals::computes_interval;
 use crate::sql::statement::expressions::predicates::call_function;
 use crate::sql::statement::expressions::windows::has_order;
@@ -518,25 +520,18 @@ pub(in crate::sql) fn name_shorthands(query: &mut Query) {
 /// Returns the SQL of an expression without the quotes around argument names, which
 /// `rewrite_known_forms` may have added.
 fn write_expr(expr: &Expr) -> String {
-    struct ArgumentUnquoter;
-    impl VisitorMut for ArgumentUnquoter {
-        type Break = ();
-
-        fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-            if let Expr::Function(call) = expr
-                && let FunctionArguments::List(list) = &mut call.args
-            {
-                for arg in &mut list.args {
-                    if let FunctionArg::Named { name, .. } = arg {
-                        name.quote_style = None;
-                    }
+    let mut plain = expr.clone();
+    for_each_expr_mut(&mut plain, |e| {
+        if let Expr::Function(call) = e
+            && let FunctionArguments::List(list) = &mut call.args
+        {
+            for arg in &mut list.args {
+                if let FunctionArg::Named { name, .. } = arg {
+                    name.quote_style = None;
                 }
             }
-            ControlFlow::Continue(())
         }
-    }
-    let mut plain = expr.clone();
-    let _ = VisitMut::visit(&mut plain, &mut ArgumentUnquoter);
+    });
     plain.to_string()
 }
 
