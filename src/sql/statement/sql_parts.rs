@@ -21,7 +21,9 @@ macro_rules! with_sql {
                     parser::CopyToSource::Query($sql) => break Some($value),
                     parser::CopyToSource::Relation(_) => break None,
                 },
-                parser::Statement::Explain(parser::ExplainStatement { statement: inner, .. }) => {
+                parser::Statement::Explain(parser::ExplainStatement {
+                    statement: inner, ..
+                }) => {
                     statement = inner;
                 }
                 parser::Statement::CreateExternalTable(_) | parser::Statement::Reset(_) => {

@@ -149,16 +149,14 @@ pub(in crate::sql) fn find_unused_name(
 
 /// Adds the identifiers in the expressions of a node to `names`, in lower case.
 pub(in crate::sql) fn add_identifiers<V: Visit>(node: &V, names: &mut HashSet<String>) {
-    for_each_expr(node, |e| {
-        match e {
-            Expr::Identifier(name) => {
-                names.insert(name.value.to_lowercase());
-            }
-            Expr::CompoundIdentifier(parts) => {
-                names.extend(parts.iter().map(|part| part.value.to_lowercase()));
-            }
-            _ => {}
+    for_each_expr(node, |e| match e {
+        Expr::Identifier(name) => {
+            names.insert(name.value.to_lowercase());
         }
+        Expr::CompoundIdentifier(parts) => {
+            names.extend(parts.iter().map(|part| part.value.to_lowercase()));
+        }
+        _ => {}
     });
 }
 

@@ -20,9 +20,7 @@ use crate::sql::statement::sql_parts::find_sql_statement;
 pub(in crate::sql::statement) fn mark_nested_values(statement: &mut Statement) -> Result<()> {
     let query = match find_sql_statement(statement) {
         Some(SqlStatement::Insert(insert)) => insert.source.as_mut(),
-        Some(SqlStatement::CreateTable(table)) if !table.columns.is_empty() => {
-            table.query.as_mut()
-        }
+        Some(SqlStatement::CreateTable(table)) if !table.columns.is_empty() => table.query.as_mut(),
         _ => None,
     };
     let Some(query) = query else { return Ok(()) };

@@ -13,7 +13,9 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use crate::access;
 use crate::functions::{BIN_COLUMNS, PAIR, find_table_argument, list_parameter_names};
-use crate::sql::base::syntax::{for_each_expr_mut, has_expr, has_query, to_plain_name, unquote_text};
+use crate::sql::base::syntax::{
+    for_each_expr_mut, has_expr, has_query, to_plain_name, unquote_text,
+};
 use crate::sql::base::tokens::quote_name;
 use crate::sql::from::rewrite::{QueryParser, find_query_text};
 use crate::sql::statement::expressions::predicates::call_function;

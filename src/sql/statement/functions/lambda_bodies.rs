@@ -7,8 +7,8 @@ use datafusion::common::plan_datafusion_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
-    AccessExpr, Expr, Function, Ident, LambdaFunction, OneOrManyWithParens, Query, Subscript, Value,
-    VisitMut, VisitorMut,
+    AccessExpr, Expr, Function, Ident, LambdaFunction, OneOrManyWithParens, Query, Subscript,
+    Value, VisitMut, VisitorMut,
 };
 
 use crate::sql::base::syntax::{as_result, for_each_expr_mut};

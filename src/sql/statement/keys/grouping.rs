@@ -179,18 +179,16 @@ pub(in crate::sql) fn cast_grouped_integers(select: &mut Select) {
     let mut positions = HashSet::new();
     for group in groups {
         let is_set = matches!(group, Expr::Rollup(_) | Expr::Cube(_) | Expr::GroupingSets(_));
-        for_each_expr(group, |e| {
-            match e {
-                Expr::Identifier(name) => {
-                    grouped.insert(name.value.to_lowercase());
-                }
-                Expr::Value(value) if is_set => {
-                    if let Value::Number(number, _) = &value.value {
-                        positions.extend(number.parse::<usize>().ok());
-                    }
-                }
-                _ => {}
+        for_each_expr(group, |e| match e {
+            Expr::Identifier(name) => {
+                grouped.insert(name.value.to_lowercase());
             }
+            Expr::Value(value) if is_set => {
+                if let Value::Number(number, _) = &value.value {
+                    positions.extend(number.parse::<usize>().ok());
+                }
+            }
+            _ => {}
         });
     }
     for (at, item) in (1usize..).zip(&mut select.projection) {

@@ -114,9 +114,7 @@ fn has_aggregate(item: &SelectItem) -> bool {
     let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else {
         return false;
     };
-    let is_call = |part: &Expr| {
-        matches!(part, Expr::Function(call) if call.over.is_none() && is_aggregate(call))
-    };
+    let is_call = |part: &Expr| matches!(part, Expr::Function(call) if call.over.is_none() && is_aggregate(call));
     has_expr(expr, is_call) && !has_query(expr)
 }
 
@@ -238,19 +236,17 @@ pub(in crate::sql) fn fold_names(expr: &Expr) -> Expr {
         folded = *inner;
     }
     let fold = |name: &mut Ident| *name = Ident::with_quote('"', fold_name(name));
-    for_each_expr_mut(&mut folded, |part| {
-        match part {
-            Expr::Identifier(name) => fold(name),
-            Expr::CompoundIdentifier(parts) => parts.iter_mut().for_each(fold),
-            Expr::Function(call) => {
-                for part in &mut call.name.0 {
-                    if let ObjectNamePart::Identifier(name) = part {
-                        fold(name);
-                    }
+    for_each_expr_mut(&mut folded, |part| match part {
+        Expr::Identifier(name) => fold(name),
+        Expr::CompoundIdentifier(parts) => parts.iter_mut().for_each(fold),
+        Expr::Function(call) => {
+            for part in &mut call.name.0 {
+                if let ObjectNamePart::Identifier(name) = part {
+                    fold(name);
                 }
             }
-            _ => {}
         }
+        _ => {}
     });
     folded
 }
