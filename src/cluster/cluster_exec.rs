@@ -8,16 +8,14 @@ use arrow::array::RecordBatch;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
-};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 use futures::future::BoxFuture;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 
 use super::client::Cluster;
 use super::losses::{is_lost, make_loss};
 use super::settings::SentSettings;
-use crate::sql::{pass_through, replace_config};
+use crate::sql::{display_name, pass_through, replace_config};
 
 /// A function that plans a statement once more. The new plan has one partition with all rows of the
 /// statement.
@@ -63,11 +61,7 @@ impl fmt::Debug for ClusterExec {
     }
 }
 
-impl DisplayAs for ClusterExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ClusterExec")
-    }
-}
+display_name!(ClusterExec);
 
 impl ExecutionPlan for ClusterExec {
     pass_through!("ClusterExec", input);

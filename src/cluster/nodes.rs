@@ -25,7 +25,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::losses::keep_loss;
-use crate::sql::{SourceOrderExec, one_input};
+use crate::sql::{SourceOrderExec, display_name, one_input};
 use serrate_core::internal::find_panic_text;
 
 /// Implements the methods of a plan node that returns the rows of the node in its field `inner`.
@@ -154,11 +154,7 @@ impl RowsInOrderExec {
     }
 }
 
-impl DisplayAs for RowsInOrderExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RowsInOrderExec")
-    }
-}
+display_name!(RowsInOrderExec);
 
 impl ExecutionPlan for RowsInOrderExec {
     run_inner!("RowsInOrderExec");

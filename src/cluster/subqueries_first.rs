@@ -11,14 +11,14 @@ use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{LogicalPlan, Subquery};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, execute_stream,
-};
+use datafusion::physical_plan::{ExecutionPlan, PlanProperties, execute_stream};
 use futures::future::BoxFuture;
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::client::Cluster;
-use crate::sql::{insert_values, list_scalar_subqueries, pass_through, remove_nullable_mark};
+use crate::sql::{
+    display_name, insert_values, list_scalar_subqueries, pass_through, remove_nullable_mark,
+};
 
 /// A function that plans a part of a statement for workers. Its arguments are the words with which
 /// messages name the part, and the part. The plan that it returns has one partition.
@@ -129,11 +129,7 @@ impl fmt::Debug for SubqueriesFirstExec {
     }
 }
 
-impl DisplayAs for SubqueriesFirstExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SubqueriesFirstExec")
-    }
-}
+display_name!(SubqueriesFirstExec);
 
 impl ExecutionPlan for SubqueriesFirstExec {
     pass_through!("SubqueriesFirstExec", input);

@@ -15,7 +15,7 @@ use datafusion::error::Result;
 use datafusion::functions_nested::extract::array_slice_udf;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl};
 
-use super::{are_scalars, delegate, to_columnar};
+use super::{count_call_rows, delegate, to_columnar};
 
 /// Returns an `array_slice` that selects the same elements as DuckDB for any bounds and steps.
 /// DataFusion's function returns `[]` if a slice with a negative step begins after the end of the
@@ -35,8 +35,7 @@ impl ScalarUDFImpl for ClippedSlice {
     delegate!(inner: name, aliases, schema_name, signature, return_type, documentation);
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_one = are_scalars(&args.args);
-        let rows = if is_one { 1 } else { args.number_rows };
+        let (is_one, rows) = count_call_rows(&args);
         match args.args.as_slice() {
             [lists, from, to, steps @ ..] if !is_copied_in_ranges(from, to, steps) => {
                 let steps: ArrayRef = match steps.first() {

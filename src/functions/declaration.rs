@@ -83,8 +83,7 @@ pub(crate) fn call_on_arrays<const N: usize>(
     args: &ScalarFunctionArgs,
     compute: impl FnOnce([ArrayRef; N]) -> Result<ArrayRef>,
 ) -> Result<ColumnarValue> {
-    let is_one = are_scalars(&args.args);
-    let rows = if is_one { 1 } else { args.number_rows };
+    let (is_one, rows) = count_call_rows(args);
     let arrays = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<Vec<_>>>()?;
     let Ok(arrays) = <[ArrayRef; N]>::try_from(arrays) else {
         return exec_err!(
@@ -97,6 +96,13 @@ pub(crate) fn call_on_arrays<const N: usize>(
 
 pub(crate) fn are_scalars(args: &[ColumnarValue]) -> bool {
     args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)))
+}
+
+/// Returns whether all arguments of a call are scalars, and the number of rows to compute, which is
+/// then 1. [`to_columnar`] converts the computed rows.
+pub(crate) fn count_call_rows(args: &ScalarFunctionArgs) -> (bool, usize) {
+    let is_one = are_scalars(&args.args);
+    (is_one, if is_one { 1 } else { args.number_rows })
 }
 
 /// Returns the result `found` of a function as an array or, if `is_one`, its only row as a scalar.

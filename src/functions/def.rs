@@ -15,7 +15,7 @@ use datafusion::logical_expr::{
 
 use super::args::{BatchArg, BatchCall, CallPlan};
 use super::doc::{Doc, FunctionSection};
-use super::{are_scalars, naming, to_columnar};
+use super::{count_call_rows, naming, to_columnar};
 use crate::array::{leaf_type, list_depth};
 use crate::error::{Error, Result};
 
@@ -410,8 +410,7 @@ impl ScalarUDFImpl for RaggedUdf {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
         // If all arguments are constant, computes one row instead of the whole batch.
-        let constant = are_scalars(&args.args);
-        let rows = if constant { 1 } else { args.number_rows };
+        let (is_one, rows) = count_call_rows(&args);
         let (field, config) = (&args.return_field, &args.config_options);
         let returns = field.data_type();
         let given: Vec<BatchArg> = args.args.into_iter().map(BatchArg::from).collect();
@@ -428,7 +427,7 @@ impl ScalarUDFImpl for RaggedUdf {
                 array.data_type()
             );
         }
-        to_columnar(array, constant)
+        to_columnar(array, is_one)
     }
 
     fn documentation(&self) -> Option<&Documentation> {

@@ -18,7 +18,7 @@ use serrate_core::internal::{holds_float, to_canonical_floats};
 
 use super::list_fields::unify_lists;
 use super::nested_elements::change_nested_elements;
-use super::{are_scalars, compare_nested, delegate, to_columnar};
+use super::{are_scalars, compare_nested, count_call_rows, delegate, to_columnar};
 
 /// Says which of several equal elements, such as -0.0 and 0.0, a function returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -98,8 +98,7 @@ impl ScalarUDFImpl for FloatList {
             return Ok(ColumnarValue::Array(new_empty_array(args.return_type())));
         }
         if self.is_extreme() && args.return_type().is_nested() {
-            let is_one = are_scalars(&args.args);
-            let rows = if is_one { 1 } else { args.number_rows };
+            let (is_one, rows) = count_call_rows(&args);
             if let [lists] = args.args.as_slice()
                 && let Some(found) = self.find_nested_extremes(&lists.to_array(rows)?)?
             {
@@ -113,8 +112,7 @@ impl ScalarUDFImpl for FloatList {
         if !compared.clone().any(|arg| holds_float(&arg.data_type())) {
             return self.inner.invoke_with_args(args);
         }
-        let is_one = are_scalars(&args.args);
-        let rows = if is_one { 1 } else { args.number_rows };
+        let (is_one, rows) = count_call_rows(&args);
         let mut keyed = args.clone();
         let mut changed = false;
         for arg in keyed.args.iter_mut().take(self.count_compared()) {

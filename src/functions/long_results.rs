@@ -7,7 +7,7 @@ use arrow::datatypes::{DataType, Int64Type};
 use datafusion::error::Result;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
-use super::are_scalars;
+use super::count_call_rows;
 use super::repeated_bytes::count_repeated_bytes;
 use crate::array::list_depth;
 use crate::memory::MemoryCharge;
@@ -24,8 +24,7 @@ const VALUE_BYTES: usize = 8;
 /// whose results are not much longer than the arguments.
 pub(super) fn charge_result(name: &str, args: &ScalarFunctionArgs) -> Result<Option<MemoryCharge>> {
     let [value, counts, rest @ ..] = args.args.as_slice() else { return Ok(None) };
-    let is_one = are_scalars(&args.args);
-    let rows = if is_one { 1 } else { args.number_rows };
+    let (is_one, rows) = count_call_rows(args);
     let sizes = match name {
         "array_repeat" => measure_values(value, rows, VALUE_BYTES)?,
         "repeat" => measure_values(value, rows, 0)?,
@@ -52,7 +51,7 @@ pub(crate) fn charge_series(name: &str, args: &ScalarFunctionArgs) -> Result<Opt
     if !args.args.iter().all(|arg| arg.data_type().is_integer()) {
         return Ok(None);
     }
-    let rows = if are_scalars(&args.args) { 1 } else { args.number_rows };
+    let (_, rows) = count_call_rows(args);
     let columns = args.args.iter().map(|arg| Ok(cast(&arg.to_array(rows)?, &DataType::Int64)?));
     let columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
     let count_elements = |row: usize| {

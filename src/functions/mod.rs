@@ -102,7 +102,8 @@ pub(crate) use common_unit::{find_finest_clock, find_finest_unit};
 pub(crate) use decimal_range::get_precision_check;
 pub(crate) use decimal_range::{check_precision, checks_precision};
 pub(crate) use declaration::{
-    are_scalars, call_on_arrays, coerce_arguments, declare, same_field, take_first, to_columnar,
+    are_scalars, call_on_arrays, coerce_arguments, count_call_rows, declare, same_field,
+    take_first, to_columnar,
 };
 use def::{Def, FailureCase, FunctionFacts, RaggedUdf, TableArgument};
 pub(crate) use def::{ListPart, ReadParts, remove_other_extension};

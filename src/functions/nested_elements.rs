@@ -20,7 +20,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
 use serrate_core::internal::to_canonical_floats;
 
-use super::{are_scalars, to_columnar};
+use super::{are_scalars, count_call_rows, to_columnar};
 
 /// A call with a number in place of each element, and of each value that is compared with elements.
 /// Equal elements have equal numbers, and NULL stays NULL.
@@ -88,7 +88,7 @@ fn number_elements(args: &ScalarFunctionArgs, count: usize) -> Result<Option<Num
     {
         return Ok(None);
     }
-    let rows = if are_scalars(&args.args) { 1 } else { args.number_rows };
+    let (_, rows) = count_call_rows(args);
     let lists = lists.to_array(rows)?;
     let is_large = matches!(lists.data_type(), DataType::LargeList(_));
     let elements = match is_large {

@@ -36,7 +36,7 @@ pub(crate) use exec::copied::remove_memory_nodes;
 pub(crate) use exec::given_values::{insert_values, list_scalar_subqueries, remove_nullable_mark};
 pub(crate) use exec::one_input;
 #[cfg(feature = "cluster")]
-pub(crate) use exec::{pass_through, replace_config};
+pub(crate) use exec::{display_name, pass_through, replace_config};
 
 pub use crate::config::{DisabledRules, NrtNan, SerrateOptions};
 pub use crate::functions::{register_functions, register_operators};

@@ -15,7 +15,7 @@ use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
 use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl};
 
-use crate::functions::{are_scalars, delegate, to_columnar};
+use crate::functions::{count_call_rows, delegate, to_columnar};
 
 /// Returns `ceil` and `floor`, whose results for decimals have one digit more than the argument.
 ///
@@ -113,8 +113,7 @@ impl ScalarUDFImpl for RoundFunction {
         if !is_float {
             return self.stock.invoke_with_args(args);
         }
-        let is_one = are_scalars(&args.args);
-        let rows = if is_one { 1 } else { args.number_rows };
+        let (is_one, rows) = count_call_rows(&args);
         let (value, places) = (value.to_array(rows)?, places.to_array(rows)?);
         let found = self.stock.invoke_with_args(args)?.into_array(rows)?;
         let found: ArrayRef = match value.data_type() {

@@ -9,7 +9,7 @@ use datafusion::logical_expr::{
     Volatility,
 };
 
-use crate::functions::{are_scalars, declare, to_columnar};
+use crate::functions::{count_call_rows, declare, to_columnar};
 use crate::kernels::time_formats::{format_times, format_times_each};
 
 use super::documents::{DocumentationText, document};
@@ -72,8 +72,7 @@ impl ScalarUDFImpl for StrftimeFunction {
             DataType::Timestamp(..) => (first, second),
             _ => (second, first),
         };
-        let is_one = are_scalars(&args.args);
-        let rows = if is_one { 1 } else { args.number_rows };
+        let (is_one, rows) = count_call_rows(&args);
         let times = times.to_array(rows)?;
         let texts = match format {
             ColumnarValue::Scalar(format) => match format.try_as_str().flatten() {

@@ -35,6 +35,21 @@ pub(in crate::sql) fn has_part(plan: &LogicalPlan, test: impl Fn(&Expr) -> bool)
     found || visited.is_err()
 }
 
+/// Calls `f` with each subexpression of a node's expressions, outermost first. Subqueries are not
+/// searched.
+pub(in crate::sql) fn for_each_part(
+    node: &LogicalPlan,
+    mut f: impl FnMut(&Expr) -> Result<()>,
+) -> Result<()> {
+    node.apply_expressions(|e| {
+        e.apply(|part| {
+            f(part)?;
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    Ok(())
+}
+
 /// Rewrites all subexpressions of a plan, innermost first, also in subqueries. Columns keep their
 /// names.
 ///

@@ -8,6 +8,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Aggregate, Expr, Join, LogicalPlan};
 
+use crate::sql::base::expression_parts::for_each_part;
 use crate::sql::base::marks::is_marked;
 use crate::sql::base::subquery_parts::{find_compared_value, find_query, has_query};
 
@@ -69,13 +70,11 @@ pub(in crate::sql) fn has_outer(plan: &LogicalPlan) -> Result<bool> {
 pub(in crate::sql) fn find_outer_columns(plan: &LogicalPlan) -> Result<Vec<Column>> {
     let mut found = Vec::new();
     plan.apply(|node| {
-        node.apply_expressions(|e| {
-            e.apply(|e| {
-                if let Expr::OuterReferenceColumn(_, column) = e {
-                    found.push(column.clone());
-                }
-                Ok(TreeNodeRecursion::Continue)
-            })
+        for_each_part(node, |e| {
+            if let Expr::OuterReferenceColumn(_, column) = e {
+                found.push(column.clone());
+            }
+            Ok(())
         })?;
         found.extend(find_nested_outer_columns(node)?);
         if let LogicalPlan::Join(join) = node
@@ -103,17 +102,15 @@ pub(in crate::sql) fn find_nested_outer_columns(node: &LogicalPlan) -> Result<Ve
         return Ok(found);
     }
     let inputs = node.inputs();
-    node.apply_expressions(|e| {
-        e.apply(|e| {
-            if let Some(query) = find_query(e) {
-                let named = find_outer_columns(&query.subquery)?.into_iter();
-                found.extend(named.filter(|column| {
-                    let of = |input: &&LogicalPlan| input.schema().has_column(column);
-                    !inputs.iter().any(of)
-                }));
-            }
-            Ok(TreeNodeRecursion::Continue)
-        })
+    for_each_part(node, |e| {
+        if let Some(query) = find_query(e) {
+            let named = find_outer_columns(&query.subquery)?.into_iter();
+            found.extend(named.filter(|column| {
+                let of = |input: &&LogicalPlan| input.schema().has_column(column);
+                !inputs.iter().any(of)
+            }));
+        }
+        Ok(())
     })?;
     Ok(found)
 }

@@ -13,6 +13,7 @@ use datafusion::logical_expr::{
 use serrate_core::internal::holds_type;
 
 use crate::functions::{StockFact, has_fact, may_return_times};
+use crate::sql::base::expression_parts::for_each_part;
 use crate::sql::base::subquery_parts::find_query;
 
 /// A kind of plans, nodes, expressions or types.
@@ -212,19 +213,16 @@ fn add_node_facts(node: &LogicalPlan, wanted: FactSet, found: &mut FactSet) -> R
     if wanted.has_member(Time) && has_time_columns(node) {
         found.add_facts(&[Time]);
     }
-    node.apply_expressions(|e| {
-        e.apply(|part| {
-            found.add_facts(list_part_facts(part));
-            if let Expr::ScalarFunction(call) = part {
-                add_call_facts(&call.func, wanted, found);
-            }
-            if let Some(query) = find_query(part) {
-                found.add_set(recall_facts(&query.subquery)?);
-            }
-            Ok(TreeNodeRecursion::Continue)
-        })
-    })?;
-    Ok(())
+    for_each_part(node, |part| {
+        found.add_facts(list_part_facts(part));
+        if let Expr::ScalarFunction(call) = part {
+            add_call_facts(&call.func, wanted, found);
+        }
+        if let Some(query) = find_query(part) {
+            found.add_set(recall_facts(&query.subquery)?);
+        }
+        Ok(())
+    })
 }
 
 fn add_call_facts(function: &ScalarUDF, wanted: FactSet, found: &mut FactSet) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use datafusion::common::JoinType;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{DmlStatement, LogicalPlan};
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
 /// Whether `test` accepts a node of a plan or of its subqueries.
@@ -19,6 +19,24 @@ pub(in crate::sql) fn has_node(
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     Ok(found)
+}
+
+/// Rewrites the INSERT, UPDATE, DELETE or TRUNCATE of a plan, also below EXPLAIN ANALYZE, which
+/// executes its statement. Other plans stay unchanged.
+pub(in crate::sql) fn rewrite_change(
+    plan: LogicalPlan,
+    rewrite: impl FnOnce(DmlStatement) -> Result<DmlStatement>,
+) -> Result<LogicalPlan> {
+    match plan {
+        LogicalPlan::Dml(change) => Ok(LogicalPlan::Dml(rewrite(change)?)),
+        LogicalPlan::Analyze(mut analyze) => {
+            if let LogicalPlan::Dml(change) = analyze.input.as_ref() {
+                analyze.input = Arc::new(LogicalPlan::Dml(rewrite(change.clone())?));
+            }
+            Ok(LogicalPlan::Analyze(analyze))
+        }
+        plan => Ok(plan),
+    }
 }
 
 /// Whether every row that a join returns contains a row of one of its inputs: of the left input if

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::ast::{
     Expr, FromTable, FunctionArg, FunctionArgExpr, Ident, ObjectName, Query, Select, SelectItem,
-    SetExpr, Statement, TableFactor, TableWithJoins, UpdateTableFromKind, Value, Visit,
-    visit_expressions,
+    SetExpr, Statement, TableFactor, TableWithJoins, UpdateTableFromKind, Value, Visit, VisitMut,
+    Visitor, visit_expressions, visit_expressions_mut,
 };
 use datafusion::logical_expr::sqlparser::dialect::DuckDbDialect;
 use datafusion::logical_expr::sqlparser::parser::Parser;
@@ -51,6 +51,14 @@ pub(in crate::sql) fn as_flow(done: Result<()>) -> ControlFlow<DataFusionError> 
     match done {
         Ok(()) => ControlFlow::Continue(()),
         Err(e) => ControlFlow::Break(e),
+    }
+}
+
+/// Stops a visitor if `is_found` is true.
+pub(in crate::sql) fn break_if(is_found: bool) -> ControlFlow<()> {
+    match is_found {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
     }
 }
 
@@ -150,13 +158,43 @@ pub(crate) fn parse_query(text: &str) -> Result<Query> {
 
 /// Whether a part of a statement has an expression that is a subquery, IN (query) or EXISTS.
 pub(in crate::sql) fn has_query<V: Visit>(node: &V) -> bool {
-    let mut found = false;
-    let _ = visit_expressions(node, |e| {
-        found |= matches!(e, Expr::Subquery(_) | Expr::InSubquery { .. } | Expr::Exists { .. });
-        match found {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+    has_expr(node, |e| {
+        matches!(e, Expr::Subquery(_) | Expr::InSubquery { .. } | Expr::Exists { .. })
+    })
+}
+
+/// Whether a part of a statement has a SELECT that `test` accepts.
+pub(in crate::sql) fn has_select<V: Visit>(node: &V, test: impl Fn(&Select) -> bool) -> bool {
+    struct SelectSearch<F>(F);
+
+    impl<F: Fn(&Select) -> bool> Visitor for SelectSearch<F> {
+        type Break = ();
+
+        fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+            break_if((self.0)(select))
         }
+    }
+
+    node.visit(&mut SelectSearch(test)).is_break()
+}
+
+/// Calls `f` with each expression in a part of a statement, outer expressions first.
+pub(in crate::sql) fn for_each_expr<V: Visit>(node: &V, mut f: impl FnMut(&Expr)) {
+    let _ = visit_expressions(node, |e| {
+        f(e);
+        ControlFlow::<()>::Continue(())
     });
-    found
+}
+
+/// Calls `f` with each expression in a part of a statement, inner expressions first.
+pub(in crate::sql) fn for_each_expr_mut<V: VisitMut>(node: &mut V, mut f: impl FnMut(&mut Expr)) {
+    let _ = visit_expressions_mut(node, |e| {
+        f(e);
+        ControlFlow::<()>::Continue(())
+    });
+}
+
+/// Whether a part of a statement has an expression that `test` accepts.
+pub(in crate::sql) fn has_expr<V: Visit>(node: &V, test: impl Fn(&Expr) -> bool) -> bool {
+    visit_expressions(node, |e| break_if(test(e))).is_break()
 }

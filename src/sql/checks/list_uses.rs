@@ -14,6 +14,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan};
 
 use crate::array::{leaf_type, list_depth};
 use crate::functions::find_facts;
+use crate::sql::base::expression_parts::for_each_part;
 use crate::sql::base::plan_facts::{PlanFact, has_part_facts};
 use crate::sql::base::subquery_parts::find_query;
 use crate::sql::base::tokens::quote_text;
@@ -62,15 +63,14 @@ pub(in crate::sql) fn check_lists(plan: &LogicalPlan) -> Result<()> {
         {
             explain_list_as_boolean("JOIN .. ON", filter, &schema)?;
         }
-        node.apply_expressions(|e| {
-            e.apply(|e| {
-                if has_part_facts(e, CHECKED) {
-                    check_expr(e, &schema)?;
-                    check_outer_aggregate(e)?;
-                }
-                Ok(TreeNodeRecursion::Continue)
-            })
-        })
+        for_each_part(node, |e| {
+            if has_part_facts(e, CHECKED) {
+                check_expr(e, &schema)?;
+                check_outer_aggregate(e)?;
+            }
+            Ok(())
+        })?;
+        Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(())
 }

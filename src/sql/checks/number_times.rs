@@ -1,11 +1,11 @@
 use arrow::datatypes::{DataType, TimeUnit};
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DFSchema, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 
 use crate::array::leaf_type;
-use crate::sql::base::expression_parts::{find_columns_below, has_part};
+use crate::sql::base::expression_parts::{find_columns_below, for_each_part, has_part};
 
 /// Returns an error if a statement casts numbers to times of day, also in lists, or to timestamps
 /// whose unit is not the second, as `i::TIMESTAMP(6)` does, or numbers with a fraction to seconds.
@@ -19,12 +19,7 @@ pub(in crate::sql) fn refuse_number_times(plan: &LogicalPlan) -> Result<()> {
     plan.apply_with_subqueries(|node| {
         if has_part(node, |e| find_time_cast(e).is_some()) {
             let columns = find_columns_below(node)?;
-            node.apply_expressions(|e| {
-                e.apply(|part| {
-                    check_cast(part, &columns)?;
-                    Ok(TreeNodeRecursion::Continue)
-                })
-            })?;
+            for_each_part(node, |part| check_cast(part, &columns))?;
         }
         Ok(TreeNodeRecursion::Continue)
     })?;

@@ -6,6 +6,8 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, WriteOp};
 
+use crate::sql::base::expression_parts::for_each_part;
+
 /// Returns an error if VALUES, or the new values or the condition of UPDATE or DELETE, contain an
 /// aggregate or a window function. Without this check, DataFusion would plan the statement and
 /// report an error only when it runs.
@@ -21,18 +23,17 @@ pub(in crate::sql) fn check_row_values(node: &LogicalPlan) -> Result<()> {
         _ => return Ok(()),
     };
     input.apply(|node| {
-        node.apply_expressions(|e| {
-            e.apply(|e| {
-                let (kind, name) = match e {
-                    Expr::AggregateFunction(call) => ("aggregate", call.func.name()),
-                    Expr::WindowFunction(call) => ("window function", call.fun.name()),
-                    _ => return Ok(TreeNodeRecursion::Continue),
-                };
-                plan_err!(
-                    "{statement} computes each row from that row alone, but has the {kind} {name}(..); compute it in a subquery, as in (SELECT max(x) FROM t)"
-                )
-            })
-        })
+        for_each_part(node, |e| {
+            let (kind, name) = match e {
+                Expr::AggregateFunction(call) => ("aggregate", call.func.name()),
+                Expr::WindowFunction(call) => ("window function", call.fun.name()),
+                _ => return Ok(()),
+            };
+            plan_err!(
+                "{statement} computes each row from that row alone, but has the {kind} {name}(..); compute it in a subquery, as in (SELECT max(x) FROM t)"
+            )
+        })?;
+        Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(())
 }

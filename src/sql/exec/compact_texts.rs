@@ -1,4 +1,3 @@
-use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, GenericByteViewArray, RecordBatch};
@@ -11,13 +10,12 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties,
-    ReplaceChildrenOptions,
+    ChildrenPropertiesMode, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
 };
 use futures::{TryStreamExt, stream};
 
 use crate::sql::exec::cut_rows::cut_batch;
-use crate::sql::exec::{pass_through, same_statistics};
+use crate::sql::exec::{display_name, pass_through, same_statistics};
 
 /// A column of strings whose buffers have at most this number of bytes is not copied, because a
 /// copy would save little.
@@ -77,11 +75,7 @@ impl CompactTextsExec {
     }
 }
 
-impl DisplayAs for CompactTextsExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("CompactTextsExec")
-    }
-}
+display_name!(CompactTextsExec);
 
 impl ExecutionPlan for CompactTextsExec {
     pass_through!("CompactTextsExec", input);

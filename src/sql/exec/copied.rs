@@ -1,4 +1,3 @@
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -13,8 +12,7 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec};
 use datafusion::physical_plan::{
-    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties,
-    ReplaceChildrenOptions,
+    ChildrenPropertiesMode, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
 };
 use futures::Stream;
 use futures::stream::StreamExt;
@@ -22,7 +20,7 @@ use serrate_core::internal::holds_type;
 
 #[cfg(feature = "cluster")]
 use crate::sql::exec::compact_texts::CompactTextsExec;
-use crate::sql::exec::{pass_through, same_statistics};
+use crate::sql::exec::{display_name, pass_through, same_statistics};
 
 /// Physical optimizer rule: if the first input of a hash join or a cross join has lists, makes the
 /// join reserve memory for the copy that it makes of this input.
@@ -101,11 +99,7 @@ impl CopiedExec {
     }
 }
 
-impl DisplayAs for CopiedExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("CopiedExec")
-    }
-}
+display_name!(CopiedExec);
 
 impl ExecutionPlan for CopiedExec {
     pass_through!("CopiedExec", input);

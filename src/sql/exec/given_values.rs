@@ -11,7 +11,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::functions::{declare, same_field, take_first};
-use crate::sql::base::expression_parts::{has_part, map_named};
+use crate::sql::base::expression_parts::{for_each_part, has_part, map_named};
 use crate::sql::base::nullable_mark::is_nullable_mark;
 
 /// A function that returns its argument, the value of a subquery.
@@ -40,17 +40,16 @@ impl ScalarUDFImpl for GivenValue {
 pub(crate) fn list_scalar_subqueries(plan: &LogicalPlan) -> Result<Vec<Subquery>> {
     let mut found: Vec<Subquery> = Vec::new();
     plan.apply(|node| {
-        node.apply_expressions(|expr| {
-            expr.apply(|part| {
-                if let Expr::ScalarSubquery(query) = part
-                    && query.outer_ref_columns.is_empty()
-                    && !found.contains(query)
-                {
-                    found.push(query.clone());
-                }
-                Ok(TreeNodeRecursion::Continue)
-            })
-        })
+        for_each_part(node, |part| {
+            if let Expr::ScalarSubquery(query) = part
+                && query.outer_ref_columns.is_empty()
+                && !found.contains(query)
+            {
+                found.push(query.clone());
+            }
+            Ok(())
+        })?;
+        Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(found)
 }

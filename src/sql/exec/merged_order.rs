@@ -1,12 +1,9 @@
-use std::fmt;
 use std::sync::Arc;
 
 use datafusion::physical_expr::{EquivalenceProperties, LexRequirement};
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
-};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 
-use crate::sql::exec::{pass_filters, pass_through, same_rows, same_statistics};
+use crate::sql::exec::{display_name, pass_filters, pass_through, same_rows, same_statistics};
 
 /// Returns the rows of its input, but hides the orders that a merge of its partitions would break.
 ///
@@ -73,11 +70,7 @@ pub(in crate::sql) fn keep_one_order(
     without_orders
 }
 
-impl DisplayAs for MergedOrderExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "MergedOrderExec")
-    }
-}
+display_name!(MergedOrderExec);
 
 impl ExecutionPlan for MergedOrderExec {
     pass_through!("MergedOrderExec");

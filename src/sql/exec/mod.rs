@@ -12,6 +12,7 @@ pub(in crate::sql) mod memory_pool;
 pub(in crate::sql) mod merged_order;
 pub(in crate::sql) mod nest;
 pub(in crate::sql) mod new_rows;
+pub(in crate::sql) mod node_planner;
 pub(in crate::sql) mod pacing;
 pub(in crate::sql) mod plain_order;
 pub(in crate::sql) mod plain_rows;
@@ -61,6 +62,56 @@ fn take_one_input(name: &str, inputs: Vec<LogicalPlan>) -> Result<LogicalPlan> {
         ),
     }
 }
+
+/// Implements the `UserDefinedLogicalNodeCore` methods that nodes with one input and no expressions
+/// share: all methods except `schema`. The type must have a field `input` and a method
+/// `with_logical_input(&self, LogicalPlan) -> Result<Self>`.
+macro_rules! one_logical_input {
+    ($name:literal) => {
+        fn name(&self) -> &str {
+            $name
+        }
+
+        fn inputs(&self) -> Vec<&LogicalPlan> {
+            vec![&self.input]
+        }
+
+        fn expressions(&self) -> Vec<datafusion::logical_expr::Expr> {
+            Vec::new()
+        }
+
+        fn fmt_for_explain(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str($name)
+        }
+
+        fn with_exprs_and_inputs(
+            &self,
+            _exprs: Vec<datafusion::logical_expr::Expr>,
+            inputs: Vec<LogicalPlan>,
+        ) -> datafusion::error::Result<Self> {
+            self.with_logical_input($crate::sql::exec::take_one_input($name, inputs)?)
+        }
+    };
+}
+
+pub(in crate::sql) use one_logical_input;
+
+/// Implements `DisplayAs` for a plan node of which EXPLAIN shows only the name of its type.
+macro_rules! display_name {
+    ($node:ident) => {
+        impl datafusion::physical_plan::DisplayAs for $node {
+            fn fmt_as(
+                &self,
+                _t: datafusion::physical_plan::DisplayFormatType,
+                f: &mut std::fmt::Formatter<'_>,
+            ) -> std::fmt::Result {
+                f.write_str(stringify!($node))
+            }
+        }
+    };
+}
+
+pub(crate) use display_name;
 
 /// Implements the `ExecutionPlan` methods that nodes with one input and no expressions share.
 /// `properties()` returns the properties of the node in the field `$node` or, without `$node`, the

@@ -1,5 +1,4 @@
 use std::collections::HashSet;
-use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
@@ -10,13 +9,13 @@ use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 use futures::StreamExt;
 use serrate_core::internal::lock_mutex;
 use serrate_core::internal::to_canonical_floats;
 
 use crate::functions::to_canonical_intervals;
-use crate::sql::exec::pass_through;
+use crate::sql::exec::{display_name, pass_through};
 
 /// Bytes that a set of rows needs per row in addition to the encoded row.
 const BYTES_PER_ROW: usize = 32;
@@ -91,11 +90,7 @@ impl NewRowsExec {
     }
 }
 
-impl DisplayAs for NewRowsExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "NewRowsExec")
-    }
-}
+display_name!(NewRowsExec);
 
 impl ExecutionPlan for NewRowsExec {
     pass_through!("NewRowsExec", input);

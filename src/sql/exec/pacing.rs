@@ -1,4 +1,3 @@
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -8,10 +7,10 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::error::Result;
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 use futures::Stream;
 
-use crate::sql::exec::pass_through;
+use crate::sql::exec::{display_name, pass_through};
 
 /// If the node above takes longer than this for one piece of a batch, the next pieces have fewer
 /// rows.
@@ -40,11 +39,7 @@ impl PacedExec {
     }
 }
 
-impl DisplayAs for PacedExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PacedExec")
-    }
-}
+display_name!(PacedExec);
 
 impl ExecutionPlan for PacedExec {
     pass_through!("PacedExec", input);

@@ -1,12 +1,9 @@
-use std::fmt;
 use std::sync::Arc;
 
 use datafusion::common::Constraints;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
-};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 
-use crate::sql::exec::{pass_through, same_rows, same_statistics};
+use crate::sql::exec::{display_name, pass_through, same_rows, same_statistics};
 
 /// Returns the rows of its input. Hides two properties of columns from the nodes above, because
 /// DataFusion draws wrong conclusions from them: that a column is unique, and that it has only one
@@ -31,11 +28,7 @@ impl PlainOrderExec {
     }
 }
 
-impl DisplayAs for PlainOrderExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PlainOrderExec")
-    }
-}
+display_name!(PlainOrderExec);
 
 impl ExecutionPlan for PlainOrderExec {
     pass_through!("PlainOrderExec");

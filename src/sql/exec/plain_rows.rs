@@ -1,33 +1,24 @@
 //! Rows with other metadata of their columns: the logical node [`PlainRows`] and its plan,
 //! [`PlainRowsExec`].
 
-use std::any::Any;
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
-use async_trait::async_trait;
-use datafusion::catalog::Session;
 use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::logical_expr::{
-    Expr, Extension, LogicalPlan, UserDefinedLogicalNode, UserDefinedLogicalNodeCore,
-};
+use datafusion::logical_expr::{Extension, LogicalPlan, UserDefinedLogicalNodeCore};
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning,
-    PlanProperties,
+    ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
 };
-use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use futures::stream::StreamExt;
 
-use crate::sql::exec::{find_logical_node, one_input, take_one_input};
+use crate::sql::exec::{display_name, find_logical_node, one_input, one_logical_input};
 
 /// The metadata of a column.
 pub(in crate::sql) type ColumnMetadata = HashMap<String, String>;
@@ -56,6 +47,15 @@ impl PlainRows {
         Ok(Self { schema: Arc::new(schema), input })
     }
 
+    fn with_logical_input(&self, input: LogicalPlan) -> Result<Self> {
+        Self::try_new(input, &list_metadata(self.schema.as_arrow()))
+    }
+
+    /// Returns the node of the physical plan that runs this node over `input`.
+    pub(super) fn make_exec(&self, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        Arc::new(PlainRowsExec::new(input, &list_metadata(self.schema.as_arrow())))
+    }
+
     pub(in crate::sql) fn is_node(plan: &LogicalPlan) -> bool {
         find_logical_node::<Self>(plan).is_some()
     }
@@ -76,52 +76,10 @@ impl PartialOrd for PlainRows {
 }
 
 impl UserDefinedLogicalNodeCore for PlainRows {
-    fn name(&self) -> &str {
-        "PlainRows"
-    }
-
-    fn inputs(&self) -> Vec<&LogicalPlan> {
-        vec![&self.input]
-    }
+    one_logical_input!("PlainRows");
 
     fn schema(&self) -> &DFSchemaRef {
         &self.schema
-    }
-
-    fn expressions(&self) -> Vec<Expr> {
-        Vec::new()
-    }
-
-    fn fmt_for_explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PlainRows")
-    }
-
-    fn with_exprs_and_inputs(&self, _exprs: Vec<Expr>, inputs: Vec<LogicalPlan>) -> Result<Self> {
-        let metadata = list_metadata(self.schema.as_arrow());
-        Self::try_new(take_one_input("PlainRows", inputs)?, &metadata)
-    }
-}
-
-#[derive(Debug)]
-pub(in crate::sql) struct PlainRowsPlanner;
-
-#[async_trait]
-impl ExtensionPlanner for PlainRowsPlanner {
-    async fn plan_extension(
-        &self,
-        _planner: &dyn PhysicalPlanner,
-        node: &dyn UserDefinedLogicalNode,
-        _logical_inputs: &[&LogicalPlan],
-        physical_inputs: &[Arc<dyn ExecutionPlan>],
-        _session: &dyn Session,
-        _context: &PhysicalPlanningContext,
-    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-        let node: &dyn Any = node.as_any();
-        let (Some(node), [input]) = (node.downcast_ref::<PlainRows>(), physical_inputs) else {
-            return Ok(None);
-        };
-        let metadata = list_metadata(node.schema.as_arrow());
-        Ok(Some(Arc::new(PlainRowsExec::new(Arc::clone(input), &metadata))))
     }
 }
 
@@ -151,11 +109,7 @@ impl PlainRowsExec {
     }
 }
 
-impl DisplayAs for PlainRowsExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PlainRowsExec")
-    }
-}
+display_name!(PlainRowsExec);
 
 impl ExecutionPlan for PlainRowsExec {
     one_input!("PlainRowsExec");

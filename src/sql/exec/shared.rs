@@ -1,37 +1,29 @@
 //! Rows that are computed once and read several times: the logical node [`SharedRows`] and its
 //! plan, [`SharedExec`].
 
-use std::any::Any;
 use std::cmp::Ordering;
-use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use async_trait::async_trait;
-use datafusion::catalog::Session;
 use datafusion::common::DFSchemaRef;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::logical_expr::{
-    Expr, Extension, LogicalPlan, UserDefinedLogicalNode, UserDefinedLogicalNodeCore,
-};
+use datafusion::logical_expr::{Extension, LogicalPlan, UserDefinedLogicalNodeCore};
 use datafusion::physical_expr::{Distribution, EquivalenceProperties};
 use datafusion::physical_expr_common::sort_expr::OrderingRequirements;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
-    InputDistributionRequirements, Partitioning, PlanProperties, execute_stream,
+    ExecutionPlan, ExecutionPlanProperties, InputDistributionRequirements, Partitioning,
+    PlanProperties, execute_stream,
 };
-use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use futures::lock::Mutex;
 use futures::stream::{StreamExt, TryStreamExt, iter};
 use serrate_core::internal::build_record_batch;
 
-use crate::sql::exec::{find_logical_node, one_input, take_one_input};
+use crate::sql::exec::{display_name, find_logical_node, one_input, one_logical_input};
 
 /// The rows that several [`SharedExec`] nodes return; `None` until the first one has computed them.
 #[derive(Debug, Default)]
@@ -106,11 +98,7 @@ impl SharedExec {
     }
 }
 
-impl DisplayAs for SharedExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SharedExec")
-    }
-}
+display_name!(SharedExec);
 
 impl ExecutionPlan for SharedExec {
     fn required_input_distribution(&self) -> Vec<Distribution> {
@@ -166,6 +154,15 @@ impl SharedRows {
         LogicalPlan::Extension(Extension { node })
     }
 
+    fn with_logical_input(&self, input: LogicalPlan) -> Result<Self> {
+        Ok(Self { id: self.id, result: self.result.clone(), input })
+    }
+
+    /// Returns the node of the physical plan that runs this node over `input`.
+    pub(super) fn make_exec(&self, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        Arc::new(SharedExec::new(input, self.result.clone().unwrap_or_default()))
+    }
+
     pub(in crate::sql) fn from_plan(plan: &LogicalPlan) -> Option<&Self> {
         find_logical_node(plan)
     }
@@ -196,55 +193,13 @@ impl PartialOrd for SharedRows {
 }
 
 impl UserDefinedLogicalNodeCore for SharedRows {
-    fn name(&self) -> &str {
-        "SharedRows"
-    }
-
-    fn inputs(&self) -> Vec<&LogicalPlan> {
-        vec![&self.input]
-    }
+    one_logical_input!("SharedRows");
 
     fn schema(&self) -> &DFSchemaRef {
         self.input.schema()
-    }
-
-    fn expressions(&self) -> Vec<Expr> {
-        Vec::new()
-    }
-
-    fn fmt_for_explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SharedRows")
-    }
-
-    fn with_exprs_and_inputs(&self, _exprs: Vec<Expr>, inputs: Vec<LogicalPlan>) -> Result<Self> {
-        let input = take_one_input("SharedRows", inputs)?;
-        Ok(Self { id: self.id, result: self.result.clone(), input })
     }
 }
 
 pub(in crate::sql) fn is_shared(plan: &LogicalPlan) -> bool {
     SharedRows::from_plan(plan).is_some()
-}
-
-#[derive(Debug)]
-pub(in crate::sql) struct SharedPlanner;
-
-#[async_trait]
-impl ExtensionPlanner for SharedPlanner {
-    async fn plan_extension(
-        &self,
-        _planner: &dyn PhysicalPlanner,
-        node: &dyn UserDefinedLogicalNode,
-        _logical_inputs: &[&LogicalPlan],
-        physical_inputs: &[Arc<dyn ExecutionPlan>],
-        _session: &dyn Session,
-        _context: &PhysicalPlanningContext,
-    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-        let node: &dyn Any = node.as_any();
-        let (Some(shared), [input]) = (node.downcast_ref::<SharedRows>(), physical_inputs) else {
-            return Ok(None);
-        };
-        let result = shared.result.clone().unwrap_or_default();
-        Ok(Some(Arc::new(SharedExec::new(Arc::clone(input), result))))
-    }
 }

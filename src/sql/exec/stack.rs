@@ -4,7 +4,6 @@
 //! neither the creation nor the evaluation of physical expressions. Threads of a caller's runtime
 //! have 2 MB of stack.
 
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -19,7 +18,7 @@ use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 use futures::Stream;
 use futures::stream::StreamExt;
@@ -27,10 +26,11 @@ use futures::stream::StreamExt;
 use crate::sql::base::boxed_methods::boxed_method;
 use crate::sql::base::deep_stack::{call_on_deep_stack, run_deep};
 use crate::sql::base::plan_nodes::has_node;
-use crate::sql::exec::plain_rows::{PlainRows, PlainRowsPlanner};
-use crate::sql::exec::shared::{SharedPlanner, is_shared};
-use crate::sql::exec::table_rows::{TableRows, TableRowsPlanner};
-use crate::sql::exec::{pass_through, same_statistics};
+use crate::sql::exec::node_planner::NodePlanner;
+use crate::sql::exec::plain_rows::PlainRows;
+use crate::sql::exec::shared::{SharedRows, is_shared};
+use crate::sql::exec::table_rows::TableRows;
+use crate::sql::exec::{display_name, pass_through, same_statistics};
 
 /// Maximum depth of expressions that run on the current stack. Debug builds use kilobytes of stack
 /// per level.
@@ -60,9 +60,9 @@ impl DeepPlanner {
             }
             _ => {
                 let own: Vec<Arc<dyn ExtensionPlanner + Send + Sync>> = vec![
-                    Arc::new(SharedPlanner),
-                    Arc::new(TableRowsPlanner),
-                    Arc::new(PlainRowsPlanner),
+                    Arc::new(NodePlanner(SharedRows::make_exec)),
+                    Arc::new(NodePlanner(TableRows::make_exec)),
+                    Arc::new(NodePlanner(PlainRows::make_exec)),
                 ];
                 let planner = DefaultPhysicalPlanner::with_extension_planners(own);
                 run_deep(planner.create_physical_plan(logical_plan, session)).await
@@ -129,11 +129,7 @@ impl DeepStackExec {
     }
 }
 
-impl DisplayAs for DeepStackExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "DeepStackExec")
-    }
-}
+display_name!(DeepStackExec);
 
 impl ExecutionPlan for DeepStackExec {
     pass_through!("DeepStackExec", input);

@@ -1,33 +1,25 @@
 //! [`TableRows`]: the rows of the table that CREATE TABLE .. AS creates.
 
-use std::any::Any;
 use std::cmp::Ordering;
-use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow::compute::cast;
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
-use async_trait::async_trait;
-use datafusion::catalog::Session;
 use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::logical_expr::{
-    Expr, Extension, LogicalPlan, UserDefinedLogicalNode, UserDefinedLogicalNodeCore,
-};
+use datafusion::logical_expr::{Extension, LogicalPlan, UserDefinedLogicalNodeCore};
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
-};
-use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 use futures::StreamExt;
 use serrate_core::internal::build_record_batch;
 
 use crate::functions::make_elements_nullable;
-use crate::sql::exec::{find_logical_node, pass_through, same_statistics, take_one_input};
+use crate::sql::exec::{
+    display_name, find_logical_node, one_logical_input, pass_through, same_statistics,
+};
 
 /// Returns the rows of its input, in source order (by file, then by position in the file) if they
 /// have one. Columns become nullable, because later statements may insert NULL, except those that
@@ -61,6 +53,15 @@ impl TableRows {
         Ok(Self { input, required, schema })
     }
 
+    fn with_logical_input(&self, input: LogicalPlan) -> Result<Self> {
+        Self::try_new(input, self.required.clone())
+    }
+
+    /// Returns the node of the physical plan that runs this node over `input`.
+    pub(super) fn make_exec(&self, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        Arc::new(TableRowsExec::new(input, self.required.clone()))
+    }
+
     pub(in crate::sql) fn is_node(plan: &LogicalPlan) -> bool {
         find_logical_node::<Self>(plan).is_some()
     }
@@ -88,50 +89,10 @@ impl PartialOrd for TableRows {
 }
 
 impl UserDefinedLogicalNodeCore for TableRows {
-    fn name(&self) -> &str {
-        "TableRows"
-    }
-
-    fn inputs(&self) -> Vec<&LogicalPlan> {
-        vec![&self.input]
-    }
+    one_logical_input!("TableRows");
 
     fn schema(&self) -> &DFSchemaRef {
         &self.schema
-    }
-
-    fn expressions(&self) -> Vec<Expr> {
-        Vec::new()
-    }
-
-    fn fmt_for_explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TableRows")
-    }
-
-    fn with_exprs_and_inputs(&self, _exprs: Vec<Expr>, inputs: Vec<LogicalPlan>) -> Result<Self> {
-        Self::try_new(take_one_input("TableRows", inputs)?, self.required.clone())
-    }
-}
-
-#[derive(Debug)]
-pub(in crate::sql) struct TableRowsPlanner;
-
-#[async_trait]
-impl ExtensionPlanner for TableRowsPlanner {
-    async fn plan_extension(
-        &self,
-        _planner: &dyn PhysicalPlanner,
-        node: &dyn UserDefinedLogicalNode,
-        _logical_inputs: &[&LogicalPlan],
-        physical_inputs: &[Arc<dyn ExecutionPlan>],
-        _session: &dyn Session,
-        _context: &PhysicalPlanningContext,
-    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-        let node: &dyn Any = node.as_any();
-        let (Some(rows), [input]) = (node.downcast_ref::<TableRows>(), physical_inputs) else {
-            return Ok(None);
-        };
-        Ok(Some(Arc::new(TableRowsExec::new(Arc::clone(input), rows.required.clone()))))
     }
 }
 
@@ -188,11 +149,7 @@ fn as_nullable(field: &FieldRef) -> FieldRef {
     })
 }
 
-impl DisplayAs for TableRowsExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TableRowsExec")
-    }
-}
+display_name!(TableRowsExec);
 
 impl ExecutionPlan for TableRowsExec {
     pass_through!("TableRowsExec");

@@ -1,4 +1,3 @@
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -15,15 +14,14 @@ use datafusion::physical_plan::joins::{
     SymmetricHashJoinExec,
 };
 use datafusion::physical_plan::{
-    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties,
-    ReplaceChildrenOptions,
+    ChildrenPropertiesMode, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
 };
 use futures::Stream;
 use futures::stream::StreamExt;
 use tokio::task::coop;
 
 use crate::sql::exec::pacing::PacedExec;
-use crate::sql::exec::{pass_through, same_statistics};
+use crate::sql::exec::{display_name, pass_through, same_statistics};
 
 /// Without this rule, `SELECT count(*) FROM t a JOIN t b ON a.x < b.x` over a large table cannot be
 /// cancelled.
@@ -87,11 +85,7 @@ impl YieldingExec {
     }
 }
 
-impl DisplayAs for YieldingExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "YieldingExec")
-    }
-}
+display_name!(YieldingExec);
 
 impl ExecutionPlan for YieldingExec {
     pass_through!("YieldingExec");

@@ -1,17 +1,15 @@
 //! Rewrites the first argument of table functions such as `ragged_nest('query')` to a query, and
 //! `read_parquet(..)` to a table name.
 
-use std::ops::ControlFlow;
-
 use datafusion::common::plan_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, Ident, LimitClause, ObjectName, Query, TableAlias,
-    TableFactor, Value, visit_expressions,
+    TableFactor, Value,
 };
 
 use super::read_functions::{self, FORMATS};
-use crate::sql::base::syntax::{to_plain_name, unquote_text};
+use crate::sql::base::syntax::{has_expr, to_plain_name, unquote_text};
 use crate::sql::base::tokens::{begins_query, quote_text};
 
 pub(super) const OVER_QUERIES: [&str; 4] =
@@ -58,13 +56,8 @@ pub(crate) fn rewrite_factor(relation: &mut TableFactor, parse: QueryParser) -> 
 /// Returns an error if a query in quotes has a parameter `?`. The number of a `?` depends on its
 /// place in the statement, which is not known for a query in a string.
 fn refuse_unnumbered(function: &str, query: &Query) -> Result<()> {
-    let found = visit_expressions(query, |e| match e {
-        Expr::Value(value) if value.value == Value::Placeholder("?".to_owned()) => {
-            ControlFlow::Break(())
-        }
-        _ => ControlFlow::Continue(()),
-    });
-    match found.is_break() {
+    let unnumbered = Value::Placeholder("?".to_owned());
+    match has_expr(query, |e| matches!(e, Expr::Value(value) if value.value == unnumbered)) {
         true => plan_err!(
             "{function}: the query in quotes has a parameter ?, whose number is not known; write $1, $2, .. instead, or write the query in parentheses"
         ),

@@ -18,6 +18,7 @@ use crate::sql::statement::columns::position_columns::to_table_reference;
 use crate::sql::statement::parsing::forms::BY_NAME;
 use crate::sql::statement::planned_parts::{list_column_names, to_statement};
 use crate::sql::statement::planner::plan_with_views;
+use crate::sql::statement::sql_parts::find_sql_statement;
 
 /// In `INSERT INTO t BY NAME SELECT ..`, replaces the placeholder [`BY_NAME`], which the parser has
 /// read as a column of `t`, with the names of the columns of the query.
@@ -83,16 +84,8 @@ async fn find_columns(
 
 /// Returns the INSERT of a statement, also below EXPLAIN or PREPARE; `None` for other statements.
 pub(super) fn find_insert(statement: &mut Statement) -> Option<&mut Insert> {
-    match statement {
-        Statement::Statement(inner) => match inner.as_mut() {
-            SqlStatement::Insert(insert) => Some(insert),
-            SqlStatement::Prepare { statement, .. } => match statement.as_mut() {
-                SqlStatement::Insert(insert) => Some(insert),
-                _ => None,
-            },
-            _ => None,
-        },
-        Statement::Explain(explain) => find_insert(&mut explain.statement),
+    match find_sql_statement(statement)? {
+        SqlStatement::Insert(insert) => Some(insert),
         _ => None,
     }
 }

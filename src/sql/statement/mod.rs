@@ -57,6 +57,7 @@ pub(in crate::sql) mod planner;
 mod recursive_unions;
 pub(in crate::sql) mod replanned;
 pub(in crate::sql) mod scopes;
+mod sql_parts;
 mod syntax_facts;
 pub(in crate::sql) mod syntax_rewriter;
 pub(in crate::sql) mod unnest_planner;

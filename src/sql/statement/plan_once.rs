@@ -8,7 +8,7 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::sqlparser::ast::{Query, Visit, VisitMut};
 use datafusion::prelude::SessionContext;
-use datafusion::sql::parser::{CopyToSource, Statement};
+use datafusion::sql::parser::Statement;
 
 use crate::sql::base::deep_stack::call_on_deep_stack;
 use crate::sql::sources::partition_folders::unquote_partitions;
@@ -28,36 +28,9 @@ use crate::sql::statement::names::outer_fields::{OUTER, access_own_fields};
 use crate::sql::statement::names::{outer_tables, select_aliases, shadowed, unnamed_queries};
 use crate::sql::statement::plain_queries::is_plain;
 use crate::sql::statement::planned_parts::{list_column_names, to_statement};
+use crate::sql::statement::sql_parts::with_sql;
 use crate::sql::statement::syntax_facts::SyntaxFacts;
 use crate::sql::workarounds::types::times;
-
-/// Evaluates an expression with the part of a statement that sqlparser has parsed: an SQL
-/// statement, or the query of COPY, also below EXPLAIN. The statement and the query have different
-/// types, but both are `VisitMut`. Returns `None` for a statement without such a part, such as COPY
-/// of a table.
-macro_rules! with_sql {
-    ($statement:expr, $sql:ident => $value:expr) => {{
-        let mut statement: &mut Statement = $statement;
-        loop {
-            match statement {
-                Statement::Statement(inner) => {
-                    let $sql = inner.as_mut();
-                    break Some($value);
-                }
-                Statement::CopyTo(copy) => {
-                    if let CopyToSource::Query(query) = &mut copy.source {
-                        let $sql = query.as_mut();
-                        break Some($value);
-                    }
-                    break None;
-                }
-                Statement::Explain(explain) => statement = explain.statement.as_mut(),
-                Statement::CreateExternalTable(_) | Statement::Reset(_) => break None,
-            }
-        }
-    }};
-}
-pub(super) use with_sql;
 
 /// Plans a statement, and plans it again if DataFusion has taken columns of outer tables for
 /// fields, as `t.a` in `SELECT (SELECT count(*) FROM u WHERE u.a = t.a) FROM t` if `u` has a column
@@ -73,7 +46,7 @@ pub(super) async fn plan_with_outer_names(
 ) -> Result<LogicalPlan> {
     let facts = match is_plain(&statement) {
         true => SyntaxFacts::default(),
-        false => find_facts(&mut statement),
+        false => find_facts(&statement),
     };
     // An outer table is a table of a query around another query.
     let may_have_outer = facts.has_nested_queries && facts.has_qualified_names;
@@ -96,7 +69,7 @@ pub(super) async fn plan_with_outer_names(
     if !is_qualified {
         return planned;
     }
-    let facts = find_facts(&mut qualified);
+    let facts = find_facts(&qualified);
     match Box::pin(rewrite_and_plan(ctx, state, qualified, facts, conditions)).await {
         // The message contains the generated qualifier, which the statement does not have, so the
         // result of the first plan is returned.
@@ -116,8 +89,8 @@ pub(super) async fn plan_rewritten_names(
     Some(list_column_names(&plan))
 }
 
-fn find_facts(statement: &mut Statement) -> SyntaxFacts {
-    with_sql!(statement, sql => SyntaxFacts::find_in(&*sql)).unwrap_or(SyntaxFacts::ALL)
+fn find_facts(statement: &Statement) -> SyntaxFacts {
+    with_sql!(statement, sql => SyntaxFacts::find_in(sql)).unwrap_or(SyntaxFacts::ALL)
 }
 
 /// Plans a statement, after rewrites that need to know the columns of its tables. `facts` are those

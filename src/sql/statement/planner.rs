@@ -60,11 +60,12 @@ use crate::sql::statement::parsing::forms::rewrite_known_forms;
 use crate::sql::statement::parsing::implied_parentheses::add_parentheses;
 use crate::sql::statement::parsing::joined_numbers::check_numbers;
 use crate::sql::statement::plain_queries::{is_plain, is_simple};
-use crate::sql::statement::plan_once::{plan_with_outer_names, with_sql};
+use crate::sql::statement::plan_once::plan_with_outer_names;
 use crate::sql::statement::replanned::{
     KeptStatement, expand_execute, is_prepare, keep_prepared, keep_view, number_parameters,
     parse_prepare, prepares_without_types, refresh_views,
 };
+use crate::sql::statement::sql_parts::with_sql;
 use crate::sql::statement::syntax_rewriter::rewrite_statement;
 use crate::sql::statement::{alias_rounds, by_name};
 use crate::sql::workarounds::subqueries::shared_rows::share_ctes;

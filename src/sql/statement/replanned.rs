@@ -17,7 +17,7 @@ use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
     CastKind, DataType, Expr as SqlExpr, Ident, LimitClause, Query, Statement as SqlStatement,
-    Value, ValueWithSpan, VisitMut, VisitorMut, visit_expressions,
+    Value, ValueWithSpan, Visit, VisitMut, VisitorMut, visit_expressions,
 };
 use datafusion::logical_expr::sqlparser::tokenizer::Location;
 use datafusion::logical_expr::{
@@ -25,17 +25,18 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
-use datafusion::sql::parser::{CopyToSource, Statement};
+use datafusion::sql::parser::Statement;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serrate_core::internal::lock_mutex;
 
 use crate::sql::base::boxed_methods::boxed_method;
 use crate::sql::base::deep_stack::run_deep;
+use crate::sql::base::syntax::has_expr;
 use crate::sql::rules::coerce_types;
 use crate::sql::statement::folding::fold_name;
-use crate::sql::statement::plan_once::with_sql;
 use crate::sql::statement::planner::plan_with_views;
+use crate::sql::statement::sql_parts::with_sql;
 use crate::sql::workarounds::subqueries::shared_rows::copy_shared_rows;
 
 /// The syntax trees of a session's views and prepared statements, kept in its configuration.
@@ -215,7 +216,7 @@ pub(crate) fn number_parameters(statement: &mut Statement) {
 
 fn visit_sql<V: VisitorMut<Break = ()>>(statement: &mut Statement, visitor: &mut V) {
     with_sql!(statement, sql => {
-        let _ = sql.visit(visitor);
+        let _ = VisitMut::visit(sql, visitor);
     });
 }
 
@@ -248,7 +249,7 @@ fn find_parameter(expr: &SqlExpr) -> ControlFlow<(), Option<usize>> {
 
 /// Returns the greatest number of a parameter: 2 for `$2 + $2`, and 0 without parameters. Returns
 /// `None` if a parameter has no number, such as `$name`.
-fn count_parameters(statement: &SqlStatement) -> Option<usize> {
+fn count_parameters(statement: &impl Visit) -> Option<usize> {
     let mut count = 0;
     let visited = visit_expressions(statement, |expr| {
         count = find_parameter(expr)?.map_or(count, |number| count.max(number));
@@ -278,30 +279,26 @@ fn bind_arguments(
             );
         }
     }
-    let _ = statement.visit(&mut ParameterBinding { types: &types, arguments });
+    let _ = VisitMut::visit(&mut statement, &mut ParameterBinding { types: &types, arguments });
     Ok(statement)
 }
 
 fn is_constant(state: &SessionState, argument: &SqlExpr) -> bool {
-    let visited = visit_expressions(argument, |expr| match expr {
+    !has_expr(argument, |expr| match expr {
         SqlExpr::Identifier(_)
         | SqlExpr::CompoundIdentifier(_)
         | SqlExpr::Subquery(_)
         | SqlExpr::Exists { .. }
-        | SqlExpr::InSubquery { .. } => ControlFlow::Break(()),
+        | SqlExpr::InSubquery { .. } => true,
         // A parameter whose argument is a parameter would be bound without end.
-        SqlExpr::Value(value) if matches!(value.value, Value::Placeholder(_)) => {
-            ControlFlow::Break(())
-        }
+        SqlExpr::Value(value) => matches!(value.value, Value::Placeholder(_)),
         SqlExpr::Function(call) => {
             let name = call.name.to_string().to_ascii_lowercase();
             let found = state.scalar_functions().get(&name);
-            let constant = found.is_some_and(|f| f.signature().volatility != Volatility::Volatile);
-            if constant { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            found.is_none_or(|f| f.signature().volatility == Volatility::Volatile)
         }
-        _ => ControlFlow::Continue(()),
-    });
-    visited.is_continue()
+        _ => false,
+    })
 }
 
 /// Returns the greatest number of a parameter in a statement, also below EXPLAIN and in COPY: 2 for
@@ -309,20 +306,7 @@ fn is_constant(state: &SessionState, argument: &SqlExpr) -> bool {
 /// `$name`.
 #[cfg(feature = "serve")]
 pub(crate) fn count_parameters_of(statement: &Statement) -> Option<usize> {
-    let mut statement = statement;
-    loop {
-        match statement {
-            Statement::Statement(inner) => return count_parameters(inner),
-            Statement::Explain(explain) => statement = &explain.statement,
-            Statement::CopyTo(copy) => match &copy.source {
-                CopyToSource::Query(query) => {
-                    return count_parameters(&SqlStatement::Query(query.clone()));
-                }
-                CopyToSource::Relation(_) => return Some(0),
-            },
-            Statement::CreateExternalTable(_) | Statement::Reset(_) => return Some(0),
-        }
-    }
+    with_sql!(statement, sql => count_parameters(sql)).unwrap_or(Some(0))
 }
 
 /// Replaces the numbered parameters of any statement with literals, as EXECUTE does.

@@ -17,6 +17,7 @@ use datafusion::logical_expr::{
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::sql::base::boxed_methods::boxed_method;
+use crate::sql::base::plan_nodes::rewrite_change;
 use crate::sql::base::subquery_parts::find_query;
 use crate::sql::exec::change_query::{ChangeQuery, NumberedRows, ROW};
 use crate::sql::sources::dok::DokTable;
@@ -33,17 +34,7 @@ use crate::sql::sources::memory_tables::plan_memory_change;
 /// relation. The table would receive no condition, and change every row. For other kinds of tables,
 /// which evaluate the conditions themselves, a statement with a subquery is an error.
 pub(crate) fn plan_changes(plan: LogicalPlan) -> Result<LogicalPlan> {
-    match plan {
-        LogicalPlan::Dml(change) => Ok(LogicalPlan::Dml(capture_change(change)?)),
-        // EXPLAIN ANALYZE executes its statement, so a DELETE or UPDATE in it is rewritten, too.
-        LogicalPlan::Analyze(mut analyze) => {
-            if let LogicalPlan::Dml(change) = analyze.input.as_ref() {
-                analyze.input = Arc::new(LogicalPlan::Dml(capture_change(change.clone())?));
-            }
-            Ok(LogicalPlan::Analyze(analyze))
-        }
-        plan => Ok(plan),
-    }
+    rewrite_change(plan, capture_change)
 }
 
 fn capture_change(change: DmlStatement) -> Result<DmlStatement> {

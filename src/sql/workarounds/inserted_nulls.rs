@@ -14,6 +14,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::functions::{declare, take_first};
+use crate::sql::base::plan_nodes::rewrite_change;
 use crate::sql::sources::listing::FilesTable;
 
 static NOT_NULL: LazyLock<Arc<ScalarUDF>> =
@@ -25,17 +26,7 @@ static NOT_NULL: LazyLock<Arc<ScalarUDF>> =
 /// VALUES, a name such as `column1`. This workaround is obsolete once the test
 /// `stock_errors_of_null_still_lack_the_column` fails.
 pub(in crate::sql) fn check_inserted_nulls(plan: LogicalPlan) -> Result<LogicalPlan> {
-    match plan {
-        LogicalPlan::Dml(insert) => Ok(LogicalPlan::Dml(check_columns(insert)?)),
-        // EXPLAIN ANALYZE executes its statement.
-        LogicalPlan::Analyze(mut analyze) => {
-            if let LogicalPlan::Dml(insert) = analyze.input.as_ref() {
-                analyze.input = Arc::new(LogicalPlan::Dml(check_columns(insert.clone())?));
-            }
-            Ok(LogicalPlan::Analyze(analyze))
-        }
-        plan => Ok(plan),
-    }
+    rewrite_change(plan, check_columns)
 }
 
 fn check_columns(insert: DmlStatement) -> Result<DmlStatement> {

@@ -7,6 +7,8 @@ use datafusion::logical_expr::{
     DmlStatement, Expr, LogicalPlan, LogicalPlanBuilder, WriteOp, cast,
 };
 
+use crate::sql::base::plan_nodes::rewrite_change;
+
 /// Analyzer rule: casts the columns of the query of an INSERT to the types of the table.
 ///
 /// Without this rule, `INSERT INTO t SELECT CASE WHEN i > 1 THEN i ELSE 5000000000 END FROM t`
@@ -17,21 +19,7 @@ use datafusion::logical_expr::{
 /// UNION. Until then, a column has the type of the first branch, for which no cast is planned. This
 /// workaround is obsolete once the test `stock_inserts_still_write_other_types` fails.
 pub(in crate::sql) fn cast_inserted_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
-    match plan {
-        LogicalPlan::Dml(insert) => {
-            Ok(LogicalPlan::Dml(cast_inserted_rows(&insert)?.unwrap_or(insert)))
-        }
-        // EXPLAIN ANALYZE executes its statement.
-        LogicalPlan::Analyze(mut analyze) => {
-            if let LogicalPlan::Dml(insert) = analyze.input.as_ref()
-                && let Some(insert) = cast_inserted_rows(insert)?
-            {
-                analyze.input = Arc::new(LogicalPlan::Dml(insert));
-            }
-            Ok(LogicalPlan::Analyze(analyze))
-        }
-        plan => Ok(plan),
-    }
+    rewrite_change(plan, |insert| Ok(cast_inserted_rows(&insert)?.unwrap_or(insert)))
 }
 
 /// Casts the rows of an INSERT to the types of the table. Returns `None` if the rows already have

@@ -13,11 +13,13 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
     AccessExpr, Cte, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query,
     Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Subscript, TableWithJoins, Value,
-    VisitMut, VisitorMut, WildcardAdditionalOptions, visit_expressions, visit_expressions_mut,
+    Visit, VisitMut, VisitorMut, WildcardAdditionalOptions, visit_expressions,
 };
 use regex::Regex;
 
-use crate::sql::base::syntax::{list_relations, parse_query, to_plain_name, unquote_text};
+use crate::sql::base::syntax::{
+    for_each_expr_mut, has_select, list_relations, parse_query, to_plain_name, unquote_text,
+};
 use crate::sql::statement::columns::join_constraints::is_merging;
 use crate::sql::statement::columns::lateral_tables::table_name;
 use crate::sql::statement::columns::set_names::is_name;
@@ -35,11 +37,12 @@ type TableColumn = (Option<TableReference>, String, DataType);
 /// # Errors
 /// If a pattern is not a regular expression, or matches no column, or if several columns would get
 /// one alias.
-pub(in crate::sql) async fn write_out<S: VisitMut>(
+pub(in crate::sql) async fn write_out<S: Visit + VisitMut>(
     state: &SessionState,
     statement: &mut S,
 ) -> Result<()> {
-    if statement.visit(&mut AnySet).is_continue() {
+    // A statement with neither skips the visitor, which copies queries.
+    if !has_select(statement, has_set) {
         return Ok(());
     }
     // Each round rewrites only the innermost SELECTs with `COLUMNS(..)` or `s.*`: the columns of an
@@ -47,7 +50,7 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
     loop {
         let mut found =
             ColumnSetRewriter { scopes: CteScopes::default(), places: Vec::new(), known: None };
-        let _ = statement.visit(&mut found);
+        let _ = VisitMut::visit(statement, &mut found);
         let mut known = Vec::with_capacity(found.places.len());
         for query in found.places {
             known.push(list_table_columns(state, query).await);
@@ -55,7 +58,7 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
         let known = Some((known.into_iter(), false));
         let mut sets =
             ColumnSetRewriter { scopes: CteScopes::default(), places: Vec::new(), known };
-        if let ControlFlow::Break(e) = statement.visit(&mut sets) {
+        if let ControlFlow::Break(e) = VisitMut::visit(statement, &mut sets) {
             return Err(e);
         }
         if !matches!(sets.known, Some((_, true))) {
@@ -72,21 +75,6 @@ async fn list_table_columns(state: &SessionState, query: Query) -> Option<Vec<Ta
         .iter()
         .map(|(table, field)| (table.cloned(), field.name().clone(), field.data_type().clone()));
     Some(columns.collect())
-}
-
-/// Visitor that stops at the first `COLUMNS(..)` or `s.*`. If a statement has neither, the visitor
-/// [`ColumnSetRewriter`], which copies queries, is skipped.
-struct AnySet;
-
-impl VisitorMut for AnySet {
-    type Break = ();
-
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        match has_set(select) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    }
 }
 
 /// Visitor that collects SELECTs with `COLUMNS(..)` or `s.*` in a first pass, and replaces each
@@ -264,11 +252,10 @@ fn write_out_call(
     }
     let written = chosen.into_iter().map(|(table, name, _)| {
         let mut expr = expr.clone();
-        let _ = visit_expressions_mut(&mut expr, |part| {
+        for_each_expr_mut(&mut expr, |part| {
             if matches!(&*part, Expr::Function(call) if is_columns(call)) {
                 *part = name_column(table.as_ref(), name);
             }
-            ControlFlow::<()>::Continue(())
         });
         match alias {
             Some(alias) => SelectItem::ExprWithAlias { expr, alias: alias.clone() },

@@ -1,15 +1,13 @@
 //! Rewrites LATERAL tables in FROM, and VALUES, that DataFusion 55 cannot plan as they are written.
 
-use std::ops::ControlFlow;
-
 use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::{
     Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectNamePart, Query, SelectItem, SetExpr,
-    SetOperator, SetQuantifier, TableFactor, TableWithJoins, Values, Visit, visit_expressions,
+    SetOperator, SetQuantifier, TableFactor, TableWithJoins, Values, Visit,
 };
 
 use crate::sql::base::marks::LATERAL;
-use crate::sql::base::syntax::{has_query, list_relations, parse_query};
+use crate::sql::base::syntax::{has_expr, has_query, list_relations, parse_query};
 use crate::sql::statement::columns::merged::replace_names;
 use crate::sql::statement::columns::unnest_calls::as_unnest;
 use crate::sql::statement::columns::written_columns::list_selected_names;
@@ -104,13 +102,12 @@ fn is_lateral(table: &TableFactor) -> bool {
 }
 
 fn has_columns<V: Visit>(node: &V) -> bool {
-    visit_expressions(node, |e| match e {
-        Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::CompoundFieldAccess { .. } => {
-            ControlFlow::Break(())
-        }
-        _ => ControlFlow::Continue(()),
+    has_expr(node, |e| {
+        matches!(
+            e,
+            Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::CompoundFieldAccess { .. }
+        )
     })
-    .is_break()
 }
 
 /// Whether a join is an inner, left or cross join, and has no USING.
@@ -222,16 +219,8 @@ pub(in crate::sql) fn mark_query(table: &mut TableFactor) -> Result<()> {
     let TableFactor::Derived { lateral: true, subquery, alias: Some(_), .. } = table else {
         return Ok(());
     };
-    let has_queries = visit_expressions(subquery.as_ref(), |e| match e {
-        Expr::Subquery(_)
-        | Expr::InSubquery { .. }
-        | Expr::Exists { .. }
-        | Expr::AnyOp { .. }
-        | Expr::AllOp { .. } => ControlFlow::Break(()),
-        _ => ControlFlow::Continue(()),
-    })
-    .is_break();
-    if !has_queries {
+    let compares = |e: &Expr| matches!(e, Expr::AnyOp { .. } | Expr::AllOp { .. });
+    if !(has_query(subquery.as_ref()) || has_expr(subquery.as_ref(), compares)) {
         return Ok(());
     }
     let mut around = parse_query(&format!("SELECT * FROM (SELECT 1) AS {LATERAL}"))?;

@@ -1,7 +1,6 @@
 //! Renames columns that have the same name in a SELECT or in the inputs of a set operation.
 
 use std::collections::{HashMap, HashSet};
-use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
 use datafusion::functions::all_default_functions;
@@ -9,10 +8,12 @@ use datafusion::functions_aggregate::all_default_aggregate_functions;
 use datafusion::functions_nested::all_default_nested_functions;
 use datafusion::logical_expr::sqlparser::ast::{
     Expr, Function, FunctionArguments, Ident, ObjectName, Select, SelectItem, SetExpr,
-    SetQuantifier, Value, Visit, visit_expressions, visit_expressions_mut,
+    SetQuantifier, Value, Visit,
 };
 
-use crate::sql::base::syntax::{has_query, name_item, to_plain_name};
+use crate::sql::base::syntax::{
+    for_each_expr, for_each_expr_mut, has_expr, has_query, name_item, to_plain_name,
+};
 use crate::sql::statement::expressions::expr_rewrites::complete_slices;
 
 /// Maximum number of bytes in the text of an expression from which casts are removed. The removal
@@ -100,17 +101,11 @@ fn name_computed(select: &mut Select) {
 
 /// Whether an expression may become several columns, as `COLUMNS(*)` and `unnest` of a struct do.
 pub(in crate::sql::statement) fn is_expanded(expr: &Expr) -> bool {
-    let found = visit_expressions(expr, |e| match e {
-        Expr::Function(call)
-            if to_plain_name(&call.name).is_some_and(|name| {
-                ["columns", "unnest", "unnest_outer"].contains(&name.as_str())
-            }) =>
-        {
-            ControlFlow::Break(())
-        }
-        _ => ControlFlow::Continue(()),
-    });
-    found.is_break()
+    has_expr(expr, |e| match e {
+        Expr::Function(call) => to_plain_name(&call.name)
+            .is_some_and(|name| ["columns", "unnest", "unnest_outer"].contains(&name.as_str())),
+        _ => false,
+    })
 }
 
 fn name_input(input: &mut SetExpr, ordered: &HashSet<String>) {
@@ -154,17 +149,14 @@ pub(in crate::sql) fn find_unused_name(
 
 /// Adds the identifiers in the expressions of a node to `names`, in lower case.
 pub(in crate::sql) fn add_identifiers<V: Visit>(node: &V, names: &mut HashSet<String>) {
-    let _ = visit_expressions(node, |e| {
-        match e {
-            Expr::Identifier(name) => {
-                names.insert(name.value.to_lowercase());
-            }
-            Expr::CompoundIdentifier(parts) => {
-                names.extend(parts.iter().map(|part| part.value.to_lowercase()));
-            }
-            _ => {}
+    for_each_expr(node, |e| match e {
+        Expr::Identifier(name) => {
+            names.insert(name.value.to_lowercase());
         }
-        ControlFlow::<()>::Continue(())
+        Expr::CompoundIdentifier(parts) => {
+            names.extend(parts.iter().map(|part| part.value.to_lowercase()));
+        }
+        _ => {}
     });
 }
 
@@ -278,7 +270,7 @@ fn find_output_name(body: &SetExpr) -> Option<String> {
 /// aliases of functions with their names in DataFusion.
 pub(in crate::sql) fn remove_casts(expr: &Expr) -> Expr {
     let mut bare = expr.clone();
-    let _ = visit_expressions_mut(&mut bare, |e| {
+    for_each_expr_mut(&mut bare, |e| {
         while let Some(inner) = take_inner_of_cast(e) {
             *e = inner;
         }
@@ -286,7 +278,6 @@ pub(in crate::sql) fn remove_casts(expr: &Expr) -> Expr {
         if let Expr::Function(call) = e {
             take_first_name(call);
         }
-        ControlFlow::<()>::Continue(())
     });
     bare
 }

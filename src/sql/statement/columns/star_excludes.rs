@@ -12,10 +12,10 @@ use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
     Cte, ExcludeSelectItem, Expr, Ident, ObjectName, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, TableWithJoins, VisitMut, VisitorMut,
+    SelectItemQualifiedWildcardKind, SetExpr, TableWithJoins, Visit, VisitMut, VisitorMut,
 };
 
-use crate::sql::base::syntax::parse_query;
+use crate::sql::base::syntax::{has_select, parse_query};
 use crate::sql::statement::columns::join_constraints::is_merging;
 use crate::sql::statement::columns::merged::list_excluded_names;
 use crate::sql::statement::folding::fold_name;
@@ -27,11 +27,12 @@ type StarColumn = (Option<TableReference>, String);
 
 /// Replaces each star that DataFusion cannot plan because of its EXCLUDE with the remaining
 /// columns.
-pub(in crate::sql) async fn write_out<S: VisitMut>(
+pub(in crate::sql) async fn write_out<S: Visit + VisitMut>(
     state: &SessionState,
     statement: &mut S,
 ) -> Result<()> {
-    if statement.visit(&mut AnyExclude).is_continue() {
+    // A statement without such a star skips the visitor, which copies queries.
+    if !has_select(statement, |select| find_star(select).is_some()) {
         return Ok(());
     }
     // Each round rewrites only the innermost SELECTs with a star to replace: the columns of an
@@ -39,7 +40,7 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
     loop {
         let mut found =
             StarExcludeRewriter { scopes: CteScopes::default(), places: Vec::new(), known: None };
-        let _ = statement.visit(&mut found);
+        let _ = VisitMut::visit(statement, &mut found);
         let mut known = Vec::with_capacity(found.places.len());
         for (query, star) in found.places {
             known.push(match plan_names(state, query).await {
@@ -53,7 +54,7 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
         let known = Some((known.into_iter(), false));
         let mut replaced =
             StarExcludeRewriter { scopes: CteScopes::default(), places: Vec::new(), known };
-        let _ = statement.visit(&mut replaced);
+        let _ = VisitMut::visit(statement, &mut replaced);
         if !matches!(replaced.known, Some((_, true))) {
             return Ok(());
         }
@@ -88,21 +89,6 @@ async fn list_star_columns(state: &SessionState, query: Query) -> Option<Vec<Sta
     let plan = plan_alone(state, query).await?;
     let columns = plan.schema().iter();
     Some(columns.map(|(table, field)| (table.cloned(), field.name().clone())).collect())
-}
-
-/// Stops at the first star that [`find_star`] finds. A statement without such a star skips the
-/// visitor [`StarExcludeRewriter`], which copies queries.
-struct AnyExclude;
-
-impl VisitorMut for AnyExclude {
-    type Break = ();
-
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        match find_star(select) {
-            Some(_) => ControlFlow::Break(()),
-            None => ControlFlow::Continue(()),
-        }
-    }
 }
 
 /// Visitor that collects the SELECTs in which [`find_star`] finds a star, and replaces these stars

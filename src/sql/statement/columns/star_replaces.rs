@@ -10,10 +10,10 @@ use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
-    Cte, Query, Select, SelectItem, SetExpr, VisitMut, VisitorMut, WildcardAdditionalOptions,
+    Cte, Query, Select, SelectItem, SetExpr, Visit, VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 
-use crate::sql::base::syntax::parse_query;
+use crate::sql::base::syntax::{has_select, parse_query};
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::planned_parts::{add_queries, plan_names};
 use crate::sql::statement::scopes::{CteScopes, track_scopes};
@@ -23,15 +23,17 @@ use crate::sql::statement::scopes::{CteScopes, track_scopes};
 ///
 /// # Errors
 /// If REPLACE names a column that its star does not have.
-pub(in crate::sql::statement) async fn check_names<S: VisitMut>(
+pub(in crate::sql::statement) async fn check_names<S: Visit + VisitMut>(
     state: &SessionState,
     statement: &mut S,
 ) -> Result<()> {
-    if statement.visit(&mut AnyReplace).is_continue() {
+    let replaces = |item: &SelectItem| find_wildcard_options(item).is_some();
+    // A statement without REPLACE skips the visitor, which copies queries.
+    if !has_select(statement, |select| select.projection.iter().any(replaces)) {
         return Ok(());
     }
     let mut stars = ReplacedStars { scopes: CteScopes::default(), found: Vec::new() };
-    let _ = statement.visit(&mut stars);
+    let _ = VisitMut::visit(statement, &mut stars);
     for (query, names) in stars.found {
         // The planner reports the error of a query that cannot be planned.
         let Some(columns) = plan_names(state, query).await else { continue };
@@ -52,21 +54,6 @@ fn find_wildcard_options(item: &SelectItem) -> Option<&WildcardAdditionalOptions
             options.opt_replace.is_some().then_some(options)
         }
         _ => None,
-    }
-}
-
-/// Stops at a star with REPLACE. If there is none, the visitor [`ReplacedStars`], which copies
-/// queries, is skipped.
-struct AnyReplace;
-
-impl VisitorMut for AnyReplace {
-    type Break = ();
-
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        match select.projection.iter().any(|item| find_wildcard_options(item).is_some()) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
     }
 }
 

@@ -1,13 +1,11 @@
 //! Plans two kinds of table functions in FROM as UNNEST: calls of `unnest`, and calls of `range`
 //! and `generate_series` whose arguments are columns of other tables.
 
-use std::ops::ControlFlow;
-
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr, ObjectName, TableAlias, TableAliasColumnDef, TableFactor, visit_expressions,
+    Expr, ObjectName, TableAlias, TableAliasColumnDef, TableFactor,
 };
 
-use crate::sql::base::syntax::list_plain_arguments;
+use crate::sql::base::syntax::{has_expr, list_plain_arguments};
 use crate::sql::statement::expressions::predicates::call_function;
 
 /// Converts two kinds of table functions in FROM to UNNEST: a call of `unnest`, and a call such as
@@ -60,13 +58,9 @@ fn find_plain_name(name: &ObjectName) -> Option<String> {
 
 /// Whether an expression contains a column or a subquery.
 fn reads_rows(expr: &Expr) -> bool {
-    let found = visit_expressions(expr, |e| match e {
-        Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Subquery(_) => {
-            ControlFlow::Break(())
-        }
-        _ => ControlFlow::Continue(()),
-    });
-    found.is_break()
+    has_expr(expr, |e| {
+        matches!(e, Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Subquery(_))
+    })
 }
 
 /// Adds the column name `value` to an alias without column names, because DataFusion's table

@@ -10,6 +10,7 @@ use datafusion::sql::parser::Statement;
 
 use crate::sql::base::marks::NESTED_VALUES;
 use crate::sql::base::syntax::{as_flow, as_result, parse_query};
+use crate::sql::statement::sql_parts::find_sql_statement;
 
 /// Rewrites `VALUES ..` to `SELECT * FROM (VALUES ..) AS __serrate_values` within the query of an
 /// INSERT, or of a CREATE TABLE that declares columns. DataFusion would give these VALUES the types
@@ -17,18 +18,9 @@ use crate::sql::base::syntax::{as_flow, as_result, parse_query};
 ///
 /// VALUES that are the whole query, as in `INSERT INTO t VALUES (1)`, stay unchanged.
 pub(in crate::sql::statement) fn mark_nested_values(statement: &mut Statement) -> Result<()> {
-    match statement {
-        Statement::Statement(inner) => mark_in_statement(inner),
-        Statement::Explain(explain) => mark_nested_values(&mut explain.statement),
-        _ => Ok(()),
-    }
-}
-
-fn mark_in_statement(statement: &mut SqlStatement) -> Result<()> {
-    let query = match statement {
-        SqlStatement::Prepare { statement, .. } => return mark_in_statement(statement),
-        SqlStatement::Insert(insert) => insert.source.as_mut(),
-        SqlStatement::CreateTable(table) if !table.columns.is_empty() => table.query.as_mut(),
+    let query = match find_sql_statement(statement) {
+        Some(SqlStatement::Insert(insert)) => insert.source.as_mut(),
+        Some(SqlStatement::CreateTable(table)) if !table.columns.is_empty() => table.query.as_mut(),
         _ => None,
     };
     let Some(query) = query else { return Ok(()) };

@@ -2,17 +2,15 @@
 //! names of the struct type to which the row is cast, or of the column into which it is inserted:
 //! DataFusion casts structs by the names of their fields.
 
-use std::ops::ControlFlow;
-
 use arrow::datatypes::DataType;
 use datafusion::logical_expr::sqlparser::ast::{
     ArrayElemTypeDef, DataType as SqlType, Expr, Function, FunctionArguments, Insert, SelectItem,
-    SetExpr, Value, visit_expressions,
+    SetExpr, Value,
 };
 use datafusion::prelude::SessionContext;
 
 use super::target_columns::find_target_columns;
-use crate::sql::base::syntax::{list_plain_arguments, to_plain_name};
+use crate::sql::base::syntax::{has_expr, list_plain_arguments, to_plain_name};
 use crate::sql::statement::expressions::predicates::call_function;
 use crate::sql::statement::folding::fold_name;
 
@@ -28,12 +26,11 @@ pub(in crate::sql) fn name_cast_rows(expr: &mut Expr) {
 /// values of VALUES or columns of SELECT.
 pub(in crate::sql) async fn name_inserted_rows(ctx: &SessionContext, insert: &mut Insert) {
     let has_row = insert.source.as_ref().is_some_and(|source| {
-        let found = visit_expressions(source.as_ref(), |e| match e {
-            Expr::Tuple(_) => ControlFlow::Break(()),
-            Expr::Function(call) if is_row(call) => ControlFlow::Break(()),
-            _ => ControlFlow::Continue(()),
-        });
-        found.is_break()
+        has_expr(source, |e| match e {
+            Expr::Tuple(_) => true,
+            Expr::Function(call) => is_row(call),
+            _ => false,
+        })
     });
     if !has_row {
         return;

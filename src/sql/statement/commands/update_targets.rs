@@ -12,6 +12,7 @@ use datafusion::sql::parser::Statement;
 
 use crate::sql::statement::columns::lateral_tables::table_name;
 use crate::sql::statement::folding::fold_name;
+use crate::sql::statement::sql_parts::skip_prepare;
 
 /// Replaces the name of each column that UPDATE sets with its unqualified, folded name: `t.A` in
 /// `UPDATE t SET t.A = 1` becomes `a`.
@@ -21,12 +22,8 @@ use crate::sql::statement::folding::fold_name;
 /// a column is set twice.
 pub(in crate::sql::statement) fn write_out_targets(statement: &mut Statement) -> Result<()> {
     let Statement::Statement(inner) = statement else { return Ok(()) };
-    match inner.as_mut() {
+    match skip_prepare(inner) {
         SqlStatement::Update(update) => write_out_columns(update),
-        SqlStatement::Prepare { statement, .. } => match statement.as_mut() {
-            SqlStatement::Update(update) => write_out_columns(update),
-            _ => Ok(()),
-        },
         _ => Ok(()),
     }
 }

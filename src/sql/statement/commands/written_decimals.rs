@@ -2,20 +2,18 @@
 //! digits count. DataFusion plans the literal 1.005 as a double, which is less than 1.005, and
 //! casts the column of an inserted SELECT: `INSERT INTO t SELECT 1.005` would write 1.00.
 
-use std::ops::ControlFlow;
-
 use arrow::datatypes::DataType;
 use datafusion::logical_expr::sqlparser::ast::{
     AssignmentTarget, CastKind, DataType as SqlType, ExactNumberInfo, Expr, Function, FunctionArg,
     FunctionArgExpr, FunctionArguments, GroupByExpr, Ident, Insert, OrderBy, OrderByKind, Query,
     Select, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor, UnaryOperator, Update,
-    Value, Visit, visit_expressions,
+    Value, Visit,
 };
 use datafusion::prelude::SessionContext;
 
 use super::row_structs::is_row;
 use super::target_columns::{find_table_columns, find_target_columns};
-use crate::sql::base::syntax::to_plain_name;
+use crate::sql::base::syntax::{has_expr, to_plain_name};
 use crate::sql::statement::columns::set_names::is_expanded;
 use crate::sql::statement::expressions::long_numbers::keep_digits;
 use crate::sql::statement::folding::{fold_name, is_same_name};
@@ -30,13 +28,9 @@ pub(in crate::sql::statement) async fn cast_inserted_numbers(
     ctx: &SessionContext,
     insert: &mut Insert,
 ) {
-    let has_fraction = insert.source.as_ref().is_some_and(|source| {
-        let found = visit_expressions(source.as_ref(), |e| match is_fraction(e, f64::INFINITY) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        });
-        found.is_break()
-    });
+    let source = insert.source.as_ref();
+    let has_fraction =
+        source.is_some_and(|source| has_expr(source, |e| is_fraction(e, f64::INFINITY)));
     if !has_fraction {
         return;
     }
@@ -167,11 +161,7 @@ fn is_coalesce(call: &Function) -> bool {
 /// Whether an expression of a SELECT or of a sort key has the name `alias`, which may stand for the
 /// column of this name: a cast of the column would change the value of the expression.
 fn names_column<V: Visit>(part: &V, alias: &Ident) -> bool {
-    let found = visit_expressions(part, |e| match e {
-        Expr::Identifier(name) if is_same_name(name, alias) => ControlFlow::Break(()),
-        _ => ControlFlow::Continue(()),
-    });
-    found.is_break()
+    has_expr(part, |e| matches!(e, Expr::Identifier(name) if is_same_name(name, alias)))
 }
 
 /// Whether a sort key is computed from the column `alias`. A key that is this column alone has one

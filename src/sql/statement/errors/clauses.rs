@@ -17,7 +17,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     Visit, Visitor, visit_relations,
 };
 use datafusion::logical_expr::sqlparser::dialect::Dialect;
-use datafusion::sql::parser::{CopyToSource, Statement};
+use datafusion::sql::parser::Statement;
 
 use crate::sql::base::syntax::{as_flow, as_result};
 use crate::sql::base::tokens::read_tokens;
@@ -33,30 +33,27 @@ use crate::sql::statement::errors::star_clauses::{check_star, find_star_form};
 use crate::sql::statement::errors::table_clauses::{check_alias, check_factor, check_joins};
 use crate::sql::statement::errors::wording::{refuse_clause, refuse_syntax};
 use crate::sql::statement::folding::is_same_name;
+use crate::sql::statement::sql_parts::visit_statement;
 
 pub(in crate::sql) fn check_statement_clauses(
     state: &SessionState,
     statement: &Statement,
 ) -> Result<()> {
-    let mut clauses = ClauseChecker { state, joins: Vec::new() };
-    let found = match statement {
-        Statement::Statement(inner) => inner.visit(&mut clauses),
-        Statement::CopyTo(copy) => match &copy.source {
-            CopyToSource::Query(query) => query.visit(&mut clauses),
-            CopyToSource::Relation(_) => return Ok(()),
-        },
-        Statement::Explain(explain) => return check_statement_clauses(state, &explain.statement),
+    match statement {
+        Statement::Explain(explain) => check_statement_clauses(state, &explain.statement),
         Statement::CreateExternalTable(table) => {
             if table.unbounded {
                 return plan_err!(
                     "CREATE UNBOUNDED EXTERNAL TABLE is not supported, because a table of files is read to its end; remove UNBOUNDED"
                 );
             }
-            return check_columns(&table.columns, &table.constraints);
+            check_columns(&table.columns, &table.constraints)
         }
-        Statement::Reset(_) => return Ok(()),
-    };
-    as_result(found)
+        Statement::Statement(_) | Statement::CopyTo(_) | Statement::Reset(_) => {
+            let mut clauses = ClauseChecker { state, joins: Vec::new() };
+            as_result(visit_statement(statement, &mut clauses))
+        }
+    }
 }
 
 struct ClauseChecker<'a> {

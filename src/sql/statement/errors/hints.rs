@@ -12,7 +12,7 @@ use datafusion::sql::parser::Statement;
 use crate::functions::find_list_function;
 use crate::sql::checks::elements::explain_element;
 use crate::sql::statement::errors::wording::names_list_type;
-use crate::sql::statement::functions::calls::visit_statement;
+use crate::sql::statement::sql_parts::visit_statement;
 
 /// Rewords an error of DataFusion's planner that does not say what to write instead, and adds a
 /// suggestion. For a list that is used as a scalar, the suggestion is the same as in
@@ -190,7 +190,7 @@ pub(in crate::sql) fn find_conditions(statement: &Statement) -> Vec<String> {
         }
     }
     let mut found = ConditionTexts(Vec::new());
-    visit_statement(statement, &mut found);
+    let _ = visit_statement(statement, &mut found);
     found.0
 }
 

@@ -6,9 +6,10 @@ use std::ops::ControlFlow;
 use datafusion::common::plan_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr, GroupByExpr, JoinConstraint, Query, Select, SelectItem, Visit, Visitor, visit_expressions,
+    Expr, GroupByExpr, JoinConstraint, Query, Select, SelectItem, Visit, Visitor,
 };
 
+use crate::sql::base::syntax::{break_if, has_expr};
 use crate::sql::statement::errors::wording::refuse_clause;
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::names::cast_arguments::is_aggregate;
@@ -72,10 +73,10 @@ impl Visitor for WindowAliasFinder<'_> {
         if !select.projection.iter().any(is_window) {
             return ControlFlow::Continue(());
         }
-        visit_expressions(condition, |e| match e {
-            Expr::Identifier(name) if fold_name(name) == self.alias => ControlFlow::Break(()),
-            _ => ControlFlow::Continue(()),
-        })
+        break_if(has_expr(
+            condition,
+            |e| matches!(e, Expr::Identifier(name) if fold_name(name) == self.alias),
+        ))
     }
 }
 

@@ -1,7 +1,6 @@
 //! Rewrites expressions to forms that the planner supports: slices with one bound, comparisons as
 //! arguments, DuckDB's names of aggregates, and calls that read a table.
 
-use std::ops::ControlFlow;
 use std::path::Path;
 
 use datafusion::common::plan_err;
@@ -9,12 +8,14 @@ use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::{
     AccessExpr, BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgOperator, FunctionArgumentClause, FunctionArguments, Ident, ObjectName, Subscript,
-    TableFactor, UnaryOperator, Value, ValueWithSpan, visit_expressions, visit_expressions_mut,
+    TableFactor, UnaryOperator, Value, ValueWithSpan,
 };
 
 use crate::access;
 use crate::functions::{BIN_COLUMNS, PAIR, find_table_argument, list_parameter_names};
-use crate::sql::base::syntax::{has_query, to_plain_name, unquote_text};
+use crate::sql::base::syntax::{
+    for_each_expr_mut, has_expr, has_query, to_plain_name, unquote_text,
+};
 use crate::sql::base::tokens::quote_name;
 use crate::sql::from::rewrite::{QueryParser, find_query_text};
 use crate::sql::statement::expressions::predicates::call_function;
@@ -86,34 +87,25 @@ pub(in crate::sql) fn call_lists(expr: &mut Expr, is_in_subquery: bool) {
 
 /// Whether an expression has a qualified column.
 fn names_table(element: &Expr) -> bool {
-    let found = visit_expressions(element, |e| match e {
-        Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
-        _ => ControlFlow::Continue(()),
-    });
-    found.is_break()
+    has_expr(element, |e| matches!(e, Expr::CompoundIdentifier(_)))
 }
 
 /// Rewrites `[x, 1]` in the arguments of `FROM unnest(..)` to `make_array(x, 1)`. Here `x` is a
 /// column of another table, which DataFusion does not find in a list literal.
 pub(in crate::sql) fn name_outer_elements(table: &mut TableFactor) {
     let TableFactor::UNNEST { array_exprs, .. } = table else { return };
-    let _ = visit_expressions_mut(array_exprs, |e| {
+    for_each_expr_mut(array_exprs, |e| {
         if let Expr::Array(array) = e
             && array.elem.iter().any(names_column)
         {
             let elements = std::mem::take(&mut array.elem);
             *e = call_function("make_array", elements);
         }
-        ControlFlow::<()>::Continue(())
     });
 }
 
 fn names_column(element: &Expr) -> bool {
-    let found = visit_expressions(element, |e| match e {
-        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
-        _ => ControlFlow::Continue(()),
-    });
-    found.is_break()
+    has_expr(element, |e| matches!(e, Expr::Identifier(_) | Expr::CompoundIdentifier(_)))
 }
 
 /// Aggregates whose result does not depend on the order of the rows.

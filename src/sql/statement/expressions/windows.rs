@@ -14,7 +14,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     visit_expressions, visit_expressions_mut,
 };
 
-use crate::sql::base::syntax::{as_result, has_query, name_item, to_plain_name};
+use crate::sql::base::syntax::{as_result, has_expr, has_query, name_item, to_plain_name};
 use crate::sql::statement::expressions::intervals::multiply_interval;
 use crate::sql::statement::folding::is_same_name;
 
@@ -107,11 +107,8 @@ pub(in crate::sql) fn has_order(call: &Function) -> bool {
 /// so that it keeps its name.
 pub(in crate::sql) fn name_ordered_window(item: &mut SelectItem) {
     let SelectItem::UnnamedExpr(expr) = item else { return };
-    let is_changed = visit_expressions(expr, |part| match part {
-        Expr::Function(call) if has_movable_order(call) => ControlFlow::Break(()),
-        _ => ControlFlow::Continue(()),
-    });
-    if is_changed.is_break() && !has_query(expr) {
+    let is_movable = |e: &Expr| matches!(e, Expr::Function(call) if has_movable_order(call));
+    if has_expr(expr, is_movable) && !has_query(expr) {
         let name = expr.to_string();
         name_item(item, name);
     }

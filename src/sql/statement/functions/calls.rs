@@ -2,20 +2,20 @@
 //! take, and suggests similar names.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 
 use datafusion::common::utils::datafusion_strsim::levenshtein;
 use datafusion::error::DataFusionError;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::Documentation;
-use datafusion::logical_expr::sqlparser::ast::{Expr, FunctionArguments, Visit, Visitor};
-use datafusion::sql::parser::{CopyToSource, Statement};
+use datafusion::logical_expr::sqlparser::ast::{Expr, FunctionArguments};
+use datafusion::sql::parser::Statement;
 
-use crate::sql::base::syntax::to_plain_name;
+use crate::sql::base::syntax::{for_each_expr, to_plain_name};
 use crate::sql::checks::elements::split_top_level;
 use crate::sql::from::table_function_planner::is_table_function;
 use crate::sql::statement::functions::counterparts::{LIST_PREFIXES, find_counterpart};
 use crate::sql::statement::functions::shorthands::{list_shorthand_arities, list_shorthand_names};
+use crate::sql::statement::sql_parts::with_sql;
 
 /// Returns the known names that are similar to `name`, or equal but for a prefix such as `ragged_`,
 /// best first. Similar names share prefix and first letter, and differ in one or two letters.
@@ -80,40 +80,8 @@ fn split_prefix(name: &str) -> (&str, &str) {
 /// not take their arguments. Returns a description of the first such call of each shorthand, by the
 /// name of the shorthand.
 pub(in crate::sql) fn find_unexpanded_calls(statement: &Statement) -> BTreeMap<String, String> {
-    let mut found = ShorthandCalls::default();
-    visit_statement(statement, &mut found);
-    found.0
-}
-
-/// Visits the SQL of a statement: the statement itself, the statement that EXPLAIN explains, or the
-/// query that COPY writes.
-pub(in crate::sql::statement) fn visit_statement<V: Visitor>(
-    mut statement: &Statement,
-    visitor: &mut V,
-) {
-    while let Statement::Explain(explain) = statement {
-        statement = explain.statement.as_ref();
-    }
-    match statement {
-        Statement::Statement(inner) => {
-            let _ = inner.visit(visitor);
-        }
-        Statement::CopyTo(copy) => {
-            if let CopyToSource::Query(query) = &copy.source {
-                let _ = query.visit(visitor);
-            }
-        }
-        Statement::Explain(_) | Statement::CreateExternalTable(_) | Statement::Reset(_) => {}
-    }
-}
-
-#[derive(Default)]
-struct ShorthandCalls(BTreeMap<String, String>);
-
-impl Visitor for ShorthandCalls {
-    type Break = ();
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+    let mut found = BTreeMap::new();
+    with_sql!(statement, sql => for_each_expr(sql, |expr| {
         if let Expr::Function(call) = expr
             && let Some(name) = to_plain_name(&call.name)
             && !list_shorthand_arities(&name).is_empty()
@@ -122,10 +90,10 @@ impl Visitor for ShorthandCalls {
                 FunctionArguments::List(list) => list.args.len(),
                 _ => 0,
             };
-            self.0.entry(name).or_insert_with(|| format!("{count} given, in {call}"));
+            found.entry(name).or_insert_with(|| format!("{count} given, in {call}"));
         }
-        ControlFlow::Continue(())
-    }
+    }));
+    found
 }
 
 /// Rewords an error of DataFusion's planner about a call. Returns other errors unchanged.

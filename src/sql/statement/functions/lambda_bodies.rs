@@ -8,10 +8,10 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
     AccessExpr, Expr, Function, Ident, LambdaFunction, OneOrManyWithParens, Query, Subscript,
-    Value, VisitMut, VisitorMut, visit_expressions_mut,
+    Value, VisitMut, VisitorMut,
 };
 
-use crate::sql::base::syntax::as_result;
+use crate::sql::base::syntax::{as_result, for_each_expr_mut};
 use crate::sql::statement::columns::set_names::add_identifiers;
 use crate::sql::statement::expressions::predicates::make_array;
 
@@ -90,7 +90,7 @@ fn read_fields(lambda: &mut LambdaFunction) {
     let parameters: Vec<Ident> = params.iter().map(|parameter| parameter.name.clone()).collect();
     let is_parameter =
         |name: &Ident| parameters.iter().any(|p| p.value.eq_ignore_ascii_case(&name.value));
-    let _ = visit_expressions_mut(body, |e| {
+    for_each_expr_mut(body, |e| {
         if let Expr::CompoundIdentifier(parts) = e
             && let [first, fields @ ..] = parts.as_slice()
             && is_parameter(first)
@@ -108,7 +108,6 @@ fn read_fields(lambda: &mut LambdaFunction) {
                 access_chain: fields.iter().map(access).collect(),
             };
         }
-        ControlFlow::<()>::Continue(())
     });
 }
 

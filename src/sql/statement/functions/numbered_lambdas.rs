@@ -5,17 +5,14 @@
 //! and the parameters become the fields of each pair. This workaround is obsolete once the test
 //! `stock_lambdas_still_have_no_positions` fails.
 
-use std::ops::ControlFlow;
-
 use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::{
     AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
     LambdaFunction, LambdaFunctionParameter, OneOrManyWithParens, Subscript, Value,
-    visit_expressions, visit_expressions_mut,
 };
 
-use crate::sql::base::syntax::to_plain_name;
+use crate::sql::base::syntax::{for_each_expr_mut, has_expr, to_plain_name};
 use crate::sql::statement::expressions::predicates::call_function;
 use crate::sql::statement::folding::{fold_name, is_same_name};
 use crate::sql::statement::names::order_aliases::may_differ;
@@ -111,18 +108,14 @@ fn read_call(call: &Function) -> Option<NumberedCall<'_>> {
 /// Whether a name in the body of a lambda may mean something other than its parameter, because the
 /// body has a subquery, or an inner lambda with a parameter of the same name.
 fn is_hidden(body: &Expr, parameters: &[&Ident; 2]) -> bool {
-    let found = visit_expressions(body, |part| match part {
-        Expr::Lambda(inner)
-            if inner.params.iter().any(|own| {
-                parameters.iter().any(|parameter| is_same_name(&own.name, parameter))
-            }) =>
-        {
-            ControlFlow::Break(())
-        }
-        Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => ControlFlow::Break(()),
-        _ => ControlFlow::Continue(()),
-    });
-    found.is_break()
+    has_expr(body, |part| match part {
+        Expr::Lambda(inner) => inner
+            .params
+            .iter()
+            .any(|own| parameters.iter().any(|parameter| is_same_name(&own.name, parameter))),
+        Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => true,
+        _ => false,
+    })
 }
 
 /// Replaces the parameters in the body of a lambda with the fields of `pair`, the struct of an
@@ -132,7 +125,7 @@ fn replace_names(body: &mut Expr, pair: &Ident, parameters: &[&Ident; 2]) {
         let at = parameters.iter().position(|parameter| is_same_name(name, parameter))?;
         FIELDS.get(at).copied()
     };
-    let _ = visit_expressions_mut(body, |part| {
+    for_each_expr_mut(body, |part| {
         let replaced = match &*part {
             Expr::Identifier(name) => field_of(name).map(|field| read_field(pair, field, &[])),
             Expr::CompoundIdentifier(names) => match names.as_slice() {
@@ -144,7 +137,6 @@ fn replace_names(body: &mut Expr, pair: &Ident, parameters: &[&Ident; 2]) {
         if let Some(replaced) = replaced {
             *part = replaced;
         }
-        ControlFlow::<()>::Continue(())
     });
 }
 

@@ -9,13 +9,15 @@ use datafusion::logical_expr::sqlparser::ast::helpers::attached_token::AttachedT
 use datafusion::logical_expr::sqlparser::ast::{
     BinaryOperator, CaseWhen, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg,
     FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Ident, ObjectName, OrderBy,
-    OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, UnaryOperator, Value, Visit, VisitMut,
-    Visitor, VisitorMut, WindowType, visit_expressions,
+    OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, UnaryOperator, Value, VisitMut,
+    VisitorMut, WindowType,
 };
 use datafusion::logical_expr::sqlparser::dialect::DuckDbDialect;
 use datafusion::logical_expr::sqlparser::parser::Parser;
 
-use crate::sql::base::syntax::{list_plain_arguments, name_item, to_plain_name};
+use crate::sql::base::syntax::{
+    for_each_expr_mut, has_expr, list_plain_arguments, name_item, to_plain_name,
+};
 use crate::sql::statement::expressions::intervals::computes_interval;
 use crate::sql::statement::expressions::predicates::call_function;
 use crate::sql::statement::expressions::windows::has_order;
@@ -491,13 +493,13 @@ pub(in crate::sql) fn name_shorthands(query: &mut Query) {
         // An alias that equals the text of its expression was added by `name_repeated`, so the
         // column counts as one without an alias.
         if let SelectItem::ExprWithAlias { expr, alias } = item
-            && Visit::visit(expr, &mut HasShorthand).is_break()
+            && has_expr(expr, is_shorthand)
             && alias.value == expr.to_string()
         {
             names.push(alias.value.clone());
         }
         let SelectItem::UnnamedExpr(expr) = item else { continue };
-        if Visit::visit(expr, &mut HasShorthand).is_continue() {
+        if !has_expr(expr, is_shorthand) {
             continue;
         }
         let name = write_expr(expr);
@@ -518,25 +520,18 @@ pub(in crate::sql) fn name_shorthands(query: &mut Query) {
 /// Returns the SQL of an expression without the quotes around argument names, which
 /// `rewrite_known_forms` may have added.
 fn write_expr(expr: &Expr) -> String {
-    struct ArgumentUnquoter;
-    impl VisitorMut for ArgumentUnquoter {
-        type Break = ();
-
-        fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-            if let Expr::Function(call) = expr
-                && let FunctionArguments::List(list) = &mut call.args
-            {
-                for arg in &mut list.args {
-                    if let FunctionArg::Named { name, .. } = arg {
-                        name.quote_style = None;
-                    }
+    let mut plain = expr.clone();
+    for_each_expr_mut(&mut plain, |e| {
+        if let Expr::Function(call) = e
+            && let FunctionArguments::List(list) = &mut call.args
+        {
+            for arg in &mut list.args {
+                if let FunctionArg::Named { name, .. } = arg {
+                    name.quote_style = None;
                 }
             }
-            ControlFlow::Continue(())
         }
-    }
-    let mut plain = expr.clone();
-    let _ = VisitMut::visit(&mut plain, &mut ArgumentUnquoter);
+    });
     plain.to_string()
 }
 
@@ -620,17 +615,14 @@ fn find_plain_arguments(call: &Function) -> Option<Vec<Expr>> {
 /// Whether the statement does not show the value of a width, because the width contains a
 /// parameter, a column or a subquery.
 fn is_computed(width: &Expr) -> bool {
-    let has_unknown = visit_expressions(width, |part| match part {
+    has_expr(width, |part| match part {
         Expr::Identifier(_)
         | Expr::CompoundIdentifier(_)
         | Expr::CompoundFieldAccess { .. }
-        | Expr::Subquery(_) => ControlFlow::Break(()),
-        Expr::Value(value) if matches!(value.value, Value::Placeholder(_)) => {
-            ControlFlow::Break(())
-        }
-        _ => ControlFlow::Continue(()),
-    });
-    has_unknown.is_break()
+        | Expr::Subquery(_) => true,
+        Expr::Value(value) => matches!(value.value, Value::Placeholder(_)),
+        _ => false,
+    })
 }
 
 /// Whether a width is an interval of months or years, as written: `INTERVAL '1 mon'`, `INTERVAL 2
@@ -712,27 +704,20 @@ impl VisitorMut for ArgumentInserter<'_> {
     }
 }
 
-struct HasShorthand;
-
-impl Visitor for HasShorthand {
-    type Break = ();
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        match expr {
-            Expr::Function(call) if find_shorthand_name(call).is_some() => ControlFlow::Break(()),
-            Expr::Function(call) if list_quantiles(call).is_some() => ControlFlow::Break(()),
-            Expr::Function(call)
-                if remove_within_group(call).is_some() || find_moved_order(call).is_some() =>
-            {
-                ControlFlow::Break(())
-            }
-            Expr::UnaryOp { op: UnaryOperator::BitwiseNot, .. } => ControlFlow::Break(()),
-            Expr::Function(call) if find_ordered_any(call).is_some() => ControlFlow::Break(()),
-            Expr::Function(call) if find_window_extreme(call).is_some() => ControlFlow::Break(()),
-            other if computes_interval(other) || has_position(other) => ControlFlow::Break(()),
-            _ => ControlFlow::Continue(()),
+fn is_shorthand(expr: &Expr) -> bool {
+    let is_call = match expr {
+        Expr::Function(call) => {
+            find_shorthand_name(call).is_some()
+                || list_quantiles(call).is_some()
+                || remove_within_group(call).is_some()
+                || find_moved_order(call).is_some()
+                || find_ordered_any(call).is_some()
+                || find_window_extreme(call).is_some()
         }
-    }
+        Expr::UnaryOp { op: UnaryOperator::BitwiseNot, .. } => true,
+        _ => false,
+    };
+    is_call || computes_interval(expr) || has_position(expr)
 }
 
 #[cfg(test)]

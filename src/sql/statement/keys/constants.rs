@@ -1,14 +1,12 @@
 //! Rewrites constants in HAVING, PARTITION BY and VALUES that DataFusion plans wrongly or refuses.
 
-use std::ops::ControlFlow;
-
 use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, DataType, Expr, GroupByExpr, Query, Select, SetExpr,
-    TypedString, Value, WindowType, visit_expressions, visit_expressions_mut,
+    TypedString, Value, WindowType,
 };
 
-use crate::sql::base::syntax::parse_query;
+use crate::sql::base::syntax::{for_each_expr_mut, has_expr, parse_query};
 use crate::sql::statement::names::cast_arguments::is_aggregate;
 
 /// Rewrites a constant HAVING without GROUP BY, and removes constants from PARTITION BY.
@@ -20,13 +18,12 @@ use crate::sql::statement::names::cast_arguments::is_aggregate;
 ///   are equal, and `name_repeated` gives the second one a name of its own.
 pub(in crate::sql) fn rewrite_constants(select: &mut Select) -> Result<()> {
     for item in &mut select.projection {
-        let _ = visit_expressions_mut(item, |e| {
+        for_each_expr_mut(item, |e| {
             if let Expr::Function(call) = e
                 && let Some(WindowType::WindowSpec(window)) = &mut call.over
             {
                 window.partition_by.retain(|key| !matches!(key, Expr::Value(_)));
             }
-            ControlFlow::<()>::Continue(())
         });
     }
     let GroupByExpr::Expressions(groups, _) = &select.group_by else { return Ok(()) };
@@ -129,16 +126,15 @@ pub(in crate::sql) fn type_strings(query: &mut Query) {
 /// Whether an expression has no column, subquery or aggregate, so that its value is the same for
 /// all rows.
 fn is_constant(e: &Expr) -> bool {
-    let depends_on_rows = visit_expressions(e, |e| match e {
+    !has_expr(e, |e| match e {
         Expr::Identifier(_)
         | Expr::CompoundIdentifier(_)
         | Expr::Subquery(_)
         | Expr::Exists { .. }
         | Expr::InSubquery { .. }
         | Expr::Wildcard(_)
-        | Expr::QualifiedWildcard(..) => ControlFlow::Break(()),
-        Expr::Function(call) if is_aggregate(call) => ControlFlow::Break(()),
-        _ => ControlFlow::Continue(()),
-    });
-    depends_on_rows.is_continue()
+        | Expr::QualifiedWildcard(..) => true,
+        Expr::Function(call) => is_aggregate(call),
+        _ => false,
+    })
 }

@@ -5,16 +5,14 @@
 //! `x`, too. DataFusion rejects it. This workaround is obsolete once the test
 //! `stock_orders_of_distinct_on_still_begin_with_the_keys` fails.
 
-use std::ops::ControlFlow;
-
 use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::{
     BinaryOperator, Distinct, Expr, Ident, OrderByExpr, OrderByKind, Query, Select, SelectItem,
-    SetExpr, TableFactor, Value, WindowSpec, WindowType, visit_expressions, visit_expressions_mut,
+    SetExpr, TableFactor, Value, WindowSpec, WindowType,
 };
 
-use crate::sql::base::syntax::has_query;
+use crate::sql::base::syntax::{for_each_expr, for_each_expr_mut, has_expr, has_query};
 use crate::sql::statement::expressions::predicates::call_function;
 use crate::sql::statement::folding::is_same_name;
 use crate::sql::statement::names::order_aliases::{fold_names, may_differ};
@@ -30,13 +28,10 @@ pub(in crate::sql::statement) fn check_unnest(query: &Query) -> Result<()> {
         return Ok(());
     }
     let calls_unnest = |expr: &Expr| {
-        let call = visit_expressions(expr, |part| match part {
-            Expr::Function(call) if is_unnest(call) => ControlFlow::Break(()),
-            _ => ControlFlow::Continue(()),
-        });
+        let is_call = |part: &Expr| matches!(part, Expr::Function(call) if is_unnest(call));
         // A call of `unnest` in a subquery may belong to the subquery, so expressions with
         // subqueries are accepted.
-        call.is_break() && !has_query(expr)
+        has_expr(expr, is_call) && !has_query(expr)
     };
     let is_unnested = select.projection.iter().any(|item| match item {
         SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
@@ -131,13 +126,12 @@ fn remove_aliases(expr: &Expr, columns: &[SelectItem]) -> Option<Expr> {
         },
         _ => {
             let mut written = expr.clone();
-            let _ = visit_expressions_mut(&mut written, |part| {
+            for_each_expr_mut(&mut written, |part| {
                 if let Expr::Identifier(name) = &*part
                     && let Some(column) = find_aliased(columns, name)
                 {
                     *part = Expr::Nested(Box::new(column.clone()));
                 }
-                ControlFlow::<()>::Continue(())
             });
             Some(written)
         }
@@ -155,22 +149,20 @@ fn name_columns(mut expr: Expr, columns: &[SelectItem], table: Option<&Ident>) -
     };
     let mut has_parameters = false;
     let mut has_hidden = false;
-    let _ = visit_expressions(&expr, |part| {
+    for_each_expr(&expr, |part| {
         has_parameters |= matches!(part, Expr::Lambda(_));
         has_hidden |= matches!(part, Expr::Identifier(name) if hidden(name));
-        ControlFlow::<()>::Continue(())
     });
     // A name in a lambda may be a parameter of the lambda, so it cannot be qualified.
     if may_differ(&expr) || has_hidden && (has_parameters || table.is_none()) {
         return None;
     }
-    let _ = visit_expressions_mut(&mut expr, |part| {
+    for_each_expr_mut(&mut expr, |part| {
         if let (Expr::Identifier(name), Some(table)) = (&*part, table)
             && hidden(name)
         {
             *part = Expr::CompoundIdentifier(vec![table.clone(), name.clone()]);
         }
-        ControlFlow::<()>::Continue(())
     });
     Some(expr)
 }

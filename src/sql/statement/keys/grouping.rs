@@ -8,10 +8,10 @@ use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::{
     CastKind, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident,
-    Query, Select, SelectItem, Value, Visit, Visitor, visit_expressions, visit_expressions_mut,
+    Query, Select, SelectItem, Value, Visit, Visitor,
 };
 
-use crate::sql::base::syntax::is_star;
+use crate::sql::base::syntax::{for_each_expr, for_each_expr_mut, is_star};
 use crate::sql::statement::columns::set_names::is_name;
 use crate::sql::statement::names::cast_arguments::{is_aggregate, is_unnest};
 use crate::sql::statement::names::order_aliases::fold_names;
@@ -105,13 +105,12 @@ fn find_named<'a>(group: &'a Expr, columns: &'a [SelectItem]) -> &'a Expr {
 /// Returns an expression with unquoted names in lower case, and with `a` in place of `t.a`.
 fn remove_tables(expr: &Expr) -> Expr {
     let mut plain = fold_names(expr);
-    let _ = visit_expressions_mut(&mut plain, |part| {
+    for_each_expr_mut(&mut plain, |part| {
         if let Expr::CompoundIdentifier(names) = part
             && let Some(column) = names.pop()
         {
             *part = Expr::Identifier(column);
         }
-        ControlFlow::<()>::Continue(())
     });
     plain
 }
@@ -180,19 +179,16 @@ pub(in crate::sql) fn cast_grouped_integers(select: &mut Select) {
     let mut positions = HashSet::new();
     for group in groups {
         let is_set = matches!(group, Expr::Rollup(_) | Expr::Cube(_) | Expr::GroupingSets(_));
-        let _ = visit_expressions(group, |e| {
-            match e {
-                Expr::Identifier(name) => {
-                    grouped.insert(name.value.to_lowercase());
-                }
-                Expr::Value(value) if is_set => {
-                    if let Value::Number(number, _) = &value.value {
-                        positions.extend(number.parse::<usize>().ok());
-                    }
-                }
-                _ => {}
+        for_each_expr(group, |e| match e {
+            Expr::Identifier(name) => {
+                grouped.insert(name.value.to_lowercase());
             }
-            ControlFlow::<()>::Continue(())
+            Expr::Value(value) if is_set => {
+                if let Value::Number(number, _) = &value.value {
+                    positions.extend(number.parse::<usize>().ok());
+                }
+            }
+            _ => {}
         });
     }
     for (at, item) in (1usize..).zip(&mut select.projection) {

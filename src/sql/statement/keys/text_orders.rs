@@ -4,27 +4,25 @@
 //! workaround is obsolete once the test `stock_orders_of_texts_still_conflict` fails.
 
 use std::collections::HashSet;
-use std::ops::ControlFlow;
 
 use datafusion::logical_expr::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
     FunctionArguments, Ident, ObjectName, Select, SelectItem, Value, ValueWithSpan, Visit,
-    VisitMut, Visitor, VisitorMut,
 };
 
-use crate::sql::base::syntax::{name_item, to_plain_name};
+use crate::sql::base::syntax::{
+    for_each_expr, for_each_expr_mut, has_expr, name_item, to_plain_name,
+};
 use crate::sql::statement::expressions::predicates::call_function;
 
 /// If the `string_agg` calls of a SELECT have different orders, rewrites each
 /// `string_agg(x, ',' ORDER BY k)` to `array_to_string(array_agg(x ORDER BY k) FILTER (WHERE x IS
 /// NOT NULL), ',')`. Result columns keep their names.
 pub(in crate::sql) fn sort_texts_apart(select: &mut Select) {
-    let mut orders = TextOrders::default();
-    for item in &select.projection {
-        let _ = Visit::visit(item, &mut orders);
-    }
-    let _ = Visit::visit(&select.having, &mut orders);
-    if orders.0.len() < 2 {
+    let mut orders = HashSet::new();
+    add_orders(&select.projection, &mut orders);
+    add_orders(&select.having, &mut orders);
+    if orders.len() < 2 {
         return;
     }
     for item in &mut select.projection {
@@ -34,15 +32,13 @@ pub(in crate::sql) fn sort_texts_apart(select: &mut Select) {
             let name = expr.to_string();
             name_item(item, name);
         }
-        let _ = VisitMut::visit(item, &mut SortedLists);
+        for_each_expr_mut(item, sort_list);
     }
-    let _ = VisitMut::visit(&mut select.having, &mut SortedLists);
+    for_each_expr_mut(&mut select.having, sort_list);
 }
 
 fn has_order(expr: &Expr) -> bool {
-    let mut orders = TextOrders::default();
-    let _ = Visit::visit(expr, &mut orders);
-    !orders.0.is_empty()
+    has_expr(expr, |e| matches!(e, Expr::Function(call) if find_written_order(call).is_some()))
 }
 
 /// Returns the ORDER BY of a `string_agg` with a literal separator as text; `None` for other calls.
@@ -63,34 +59,21 @@ fn find_written_order(call: &Function) -> Option<String> {
     is_aggregate.then(|| order.to_string())
 }
 
-/// Collects the different orders of the `string_agg` calls in a SELECT.
-#[derive(Default)]
-struct TextOrders(HashSet<String>);
-
-impl Visitor for TextOrders {
-    type Break = ();
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+/// Adds the orders of the `string_agg` calls in a part of a SELECT to `orders`.
+fn add_orders<V: Visit>(part: &V, orders: &mut HashSet<String>) {
+    for_each_expr(part, |expr| {
         if let Expr::Function(call) = expr {
-            self.0.extend(find_written_order(call));
+            orders.extend(find_written_order(call));
         }
-        ControlFlow::Continue(())
-    }
+    });
 }
 
-struct SortedLists;
-
-impl VisitorMut for SortedLists {
-    type Break = ();
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if let Expr::Function(call) = expr
-            && find_written_order(call).is_some()
-            && let Some(text) = join_sorted(call.clone())
-        {
-            *expr = text;
-        }
-        ControlFlow::Continue(())
+fn sort_list(expr: &mut Expr) {
+    if let Expr::Function(call) = expr
+        && find_written_order(call).is_some()
+        && let Some(text) = join_sorted(call.clone())
+    {
+        *expr = text;
     }
 }
 

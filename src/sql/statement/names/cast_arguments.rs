@@ -9,11 +9,11 @@ use datafusion::functions_aggregate::all_default_aggregate_functions;
 use datafusion::logical_expr::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
     GroupByExpr, Ident, OrderBy, Query, Select, SelectItem, SetExpr, Value, WindowType,
-    visit_expressions, visit_expressions_mut,
+    visit_expressions_mut,
 };
 
 use crate::functions;
-use crate::sql::base::syntax::{name_item, to_plain_name};
+use crate::sql::base::syntax::{for_each_expr, for_each_expr_mut, name_item, to_plain_name};
 use crate::sql::statement::columns::merged::build_coalesce;
 use crate::sql::statement::columns::set_names::{
     add_identifiers, find_unused_name, is_name, remove_casts,
@@ -106,11 +106,10 @@ fn name_sorted_casts(select: &mut Select, order: &OrderBy) {
         return;
     }
     let mut sorted: Vec<(String, Expr)> = Vec::new();
-    let _ = visit_expressions(order, |e| {
+    for_each_expr(order, |e| {
         if !is_name(e) && e.to_string().len() <= LONGEST_CALL {
             sorted.push((find_planned_name(e), e.clone()));
         }
-        ControlFlow::<()>::Continue(())
     });
     let mut avoided = HashSet::new();
     add_identifiers(select, &mut avoided);
@@ -204,11 +203,10 @@ fn resolve_key<'a>(key: &'a Expr, columns: &'a [SelectItem]) -> &'a Expr {
 /// and EXISTS of a condition on one, so that all subqueries count as equal here.
 fn find_planned_name(e: &Expr) -> String {
     let mut plain = remove_casts(e);
-    let _ = visit_expressions_mut(&mut plain, |part| {
+    for_each_expr_mut(&mut plain, |part| {
         if matches!(part, Expr::Subquery(_) | Expr::InSubquery { .. } | Expr::Exists { .. }) {
             *part = Expr::Identifier(Ident::new("subquery"));
         }
-        ControlFlow::<()>::Continue(())
     });
     plain.to_string().to_lowercase().replace(['\'', '(', ')'], "")
 }

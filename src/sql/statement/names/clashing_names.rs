@@ -12,13 +12,13 @@ use datafusion::error::DataFusionError;
 use datafusion::logical_expr::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArguments, Select, SelectItem, TableFactor, TypedString, Value, Visit, VisitMut,
-    Visitor, VisitorMut,
+    VisitorMut,
 };
 
 use crate::functions::{
     AS_TIMESTAMP, FILTER, ON_LISTS, PREDICATES, SIGNED, TRY_AS_TIMESTAMP, WITH_DIGITS,
 };
-use crate::sql::base::syntax::name_item;
+use crate::sql::base::syntax::{has_select, name_item};
 use crate::sql::statement::columns::set_names::{
     add_identifiers, find_expr_name, find_unused_name, is_name,
 };
@@ -26,7 +26,9 @@ use crate::sql::statement::names::unnamed_queries::UNNAMED;
 
 /// Whether a SELECT of a statement has a computed column without an alias next to other columns.
 pub(in crate::sql::statement) fn may_clash<S: Visit>(statement: &S) -> bool {
-    statement.visit(&mut FindComputed).is_break()
+    has_select(statement, |select| {
+        select.projection.len() > 1 && select.projection.iter().any(is_computed)
+    })
 }
 
 pub(in crate::sql::statement) fn is_clash(e: &DataFusionError) -> bool {
@@ -44,20 +46,6 @@ pub(in crate::sql::statement) fn name_computed<S: VisitMut + Visit>(statement: &
 
 fn is_computed(item: &SelectItem) -> bool {
     matches!(item, SelectItem::UnnamedExpr(e) if !is_name(e))
-}
-
-struct FindComputed;
-
-impl Visitor for FindComputed {
-    type Break = ();
-
-    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-        let columns = &select.projection;
-        match columns.len() > 1 && columns.iter().any(is_computed) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    }
 }
 
 struct NameComputed {

@@ -1,15 +1,14 @@
 //! Rewrites keys of ORDER BY that DataFusion takes for columns of SELECT instead of FROM.
 
 use std::collections::HashSet;
-use std::ops::ControlFlow;
 
 use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::{
     Distinct, Expr, FunctionArguments, GroupByExpr, Ident, ObjectNamePart, OrderByKind, Query,
-    Select, SelectItem, SetExpr, TableFactor, Value, visit_expressions, visit_expressions_mut,
+    Select, SelectItem, SetExpr, TableFactor, Value,
 };
 
-use crate::sql::base::syntax::{has_query, is_star, parse_query};
+use crate::sql::base::syntax::{for_each_expr_mut, has_expr, has_query, is_star, parse_query};
 use crate::sql::statement::columns::set_names::{add_identifiers, name_columns, remove_casts};
 use crate::sql::statement::folding::{fold_name, is_same_name};
 use crate::sql::statement::names::cast_arguments::is_aggregate;
@@ -115,11 +114,8 @@ fn has_aggregate(item: &SelectItem) -> bool {
     let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else {
         return false;
     };
-    let found = visit_expressions(expr, |part| match part {
-        Expr::Function(call) if call.over.is_none() && is_aggregate(call) => ControlFlow::Break(()),
-        _ => ControlFlow::Continue(()),
-    });
-    found.is_break() && !has_query(expr)
+    let is_call = |part: &Expr| matches!(part, Expr::Function(call) if call.over.is_none() && is_aggregate(call));
+    has_expr(expr, is_call) && !has_query(expr)
 }
 
 /// Returns the aliases of a SELECT, each with the index of its column. Omits an alias that equals
@@ -148,11 +144,7 @@ fn uses_alias(expr: &Expr, at: usize, aliases: &[(String, usize)]) -> bool {
         }
         _ => false,
     };
-    visit_expressions(expr, |part| match is_other(part) {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
-    })
-    .is_break()
+    has_expr(expr, is_other)
 }
 
 /// Whether a column with an alias uses the alias of another column, as in `b AS a, a AS b`. Ignores
@@ -204,17 +196,14 @@ fn replace_position(key: &mut Expr, select: &Select, aliases: &[(String, usize)]
 /// Whether an expression may return another value when it is evaluated again: it has a subquery, or
 /// a call without arguments such as `random()`.
 pub(in crate::sql) fn may_differ(expr: &Expr) -> bool {
-    let found = visit_expressions(expr, |e| match e {
-        Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => ControlFlow::Break(()),
+    has_expr(expr, |e| match e {
+        Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => true,
         Expr::Function(call) => match &call.args {
-            FunctionArguments::List(list) if !list.args.is_empty() || call.over.is_some() => {
-                ControlFlow::Continue(())
-            }
-            _ => ControlFlow::Break(()),
+            FunctionArguments::List(list) => list.args.is_empty() && call.over.is_none(),
+            _ => true,
         },
-        _ => ControlFlow::Continue(()),
-    });
-    found.is_break()
+        _ => false,
+    })
 }
 
 /// Replaces a key of ORDER BY with the position of the column of SELECT that has the same
@@ -247,20 +236,17 @@ pub(in crate::sql) fn fold_names(expr: &Expr) -> Expr {
         folded = *inner;
     }
     let fold = |name: &mut Ident| *name = Ident::with_quote('"', fold_name(name));
-    let _ = visit_expressions_mut(&mut folded, |part| {
-        match part {
-            Expr::Identifier(name) => fold(name),
-            Expr::CompoundIdentifier(parts) => parts.iter_mut().for_each(fold),
-            Expr::Function(call) => {
-                for part in &mut call.name.0 {
-                    if let ObjectNamePart::Identifier(name) = part {
-                        fold(name);
-                    }
+    for_each_expr_mut(&mut folded, |part| match part {
+        Expr::Identifier(name) => fold(name),
+        Expr::CompoundIdentifier(parts) => parts.iter_mut().for_each(fold),
+        Expr::Function(call) => {
+            for part in &mut call.name.0 {
+                if let ObjectNamePart::Identifier(name) = part {
+                    fold(name);
                 }
             }
-            _ => {}
         }
-        ControlFlow::<()>::Continue(())
+        _ => {}
     });
     folded
 }
@@ -306,14 +292,7 @@ impl SelectNames {
 
     /// Whether DataFusion would resolve a part of a key to a column of the SELECT list by mistake.
     fn is_hidden(&self, key: &Expr) -> bool {
-        if self.is_column(key) {
-            return false;
-        }
-        visit_expressions(key, |part| match self.is_taken(part) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        })
-        .is_break()
+        !self.is_column(key) && has_expr(key, |part| self.is_taken(part))
     }
 
     /// Whether a key is a column of the SELECT list by the SQL standard: a position or an alias.

@@ -18,10 +18,12 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::Volatility;
 use datafusion::logical_expr::sqlparser::ast::{
     Cte, Expr, GroupByExpr, Query, Select, SelectItem, SetExpr, TableFactor, Visit, VisitMut,
-    Visitor, VisitorMut, visit_expressions,
+    Visitor, VisitorMut,
 };
 
-use crate::sql::base::syntax::{has_query, name_item, parse_query, to_plain_name};
+use crate::sql::base::syntax::{
+    for_each_expr, has_expr, has_query, has_select, name_item, parse_query, to_plain_name,
+};
 use crate::sql::statement::columns::set_names::{
     add_identifiers, find_expr_name, find_unused_name,
 };
@@ -40,24 +42,11 @@ const MOST_ADDED: usize = 1_000;
 /// Whether a SELECT of a statement may use an alias of an earlier column or, in WHERE, of any
 /// column.
 pub(in crate::sql::statement) fn may_reuse<S: Visit>(statement: &S) -> bool {
-    statement.visit(&mut FindReuse).is_break()
+    has_select(statement, reuses_alias)
 }
 
 pub(in crate::sql::statement) fn is_unknown_column(e: &DataFusionError) -> bool {
     e.to_string().contains("No field named ")
-}
-
-struct FindReuse;
-
-impl Visitor for FindReuse {
-    type Break = ();
-
-    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-        match reuses_alias(select) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    }
 }
 
 fn reuses_alias(select: &Select) -> bool {
@@ -77,19 +66,21 @@ fn reuses_alias(select: &Select) -> bool {
 }
 
 fn mentions_alias(expr: &Expr, aliases: &HashSet<String>) -> bool {
-    if aliases.is_empty() {
-        return false;
-    }
-    visit_expressions(expr, |e| match e {
-        Expr::Identifier(name) if aliases.contains(&fold_name(name)) => ControlFlow::Break(()),
-        _ => ControlFlow::Continue(()),
-    })
-    .is_break()
+    let is_alias =
+        |e: &Expr| matches!(e, Expr::Identifier(name) if aliases.contains(&fold_name(name)));
+    !aliases.is_empty() && has_expr(expr, is_alias)
 }
 
 /// Whether HAVING of a SELECT mentions an alias.
 pub(in crate::sql::statement) fn may_hide_aliases<S: Visit>(statement: &S) -> bool {
-    statement.visit(&mut FindHaving).is_break()
+    has_select(statement, |select| {
+        let aliases = select.projection.iter().filter_map(|item| match item {
+            SelectItem::ExprWithAlias { alias, .. } => Some(fold_name(alias)),
+            _ => None,
+        });
+        let having = select.having.as_ref();
+        having.is_some_and(|condition| mentions_alias(condition, &aliases.collect()))
+    })
 }
 
 pub(in crate::sql::statement) fn is_ungrouped(e: &DataFusionError) -> bool {
@@ -105,24 +96,6 @@ pub(in crate::sql::statement) fn replace_in_having<S: VisitMut>(
     let mut having = HavingAliases { state, is_replaced: false };
     let _ = VisitMut::visit(statement, &mut having);
     having.is_replaced
-}
-
-struct FindHaving;
-
-impl Visitor for FindHaving {
-    type Break = ();
-
-    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-        let Some(condition) = &select.having else { return ControlFlow::Continue(()) };
-        let aliases = select.projection.iter().filter_map(|item| match item {
-            SelectItem::ExprWithAlias { alias, .. } => Some(fold_name(alias)),
-            _ => None,
-        });
-        match mentions_alias(condition, &aliases.collect()) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    }
 }
 
 /// Returns an alias in HAVING or QUALIFY whose expression has a function such as `random()`, which
@@ -468,7 +441,7 @@ impl KnownAliases {
 /// value for each use of the alias.
 fn describe_alias(expr: &Expr, state: &SessionState) -> Option<KnownAlias> {
     let (mut size, mut functions, mut is_volatile) = (0usize, AliasFunctions::Rows, false);
-    let _ = visit_expressions(expr, |e| {
+    for_each_expr(expr, |e| {
         size = size.saturating_add(1);
         if let Expr::Function(call) = e {
             let name = to_plain_name(&call.name).unwrap_or_default();
@@ -482,7 +455,6 @@ fn describe_alias(expr: &Expr, state: &SessionState) -> Option<KnownAlias> {
                 functions = AliasFunctions::Aggregate;
             }
         }
-        ControlFlow::<()>::Continue(())
     });
     let nested = Expr::Nested(Box::new(expr.clone()));
     (!is_volatile).then_some(KnownAlias { expr: nested, size, functions })

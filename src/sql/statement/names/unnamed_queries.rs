@@ -28,10 +28,11 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::ast::{
     Expr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
     SetExpr, Statement, TableAlias, TableFactor, TableWithJoins, Visit, VisitMut, VisitorMut, With,
-    visit_expressions,
 };
 
-use crate::sql::base::syntax::{as_result, list_changed_tables, list_relations, list_selects};
+use crate::sql::base::syntax::{
+    as_result, for_each_expr, list_changed_tables, list_relations, list_selects,
+};
 use crate::sql::statement::columns::lateral_tables::{mark_query, name_outer_columns, table_name};
 use crate::sql::statement::columns::set_names::{
     add_identifiers, find_expr_name, find_unused_name, is_name,
@@ -198,13 +199,12 @@ fn add_visible_tables(select: &Select, tables: &mut HashSet<String>) {
 }
 
 fn add_qualifiers<V: Visit>(node: &V, tables: &mut HashSet<String>) {
-    let _ = visit_expressions(node, |expr| {
+    for_each_expr(node, |expr| {
         if let Expr::CompoundIdentifier(parts) = expr
             && let Some((_, qualifiers)) = parts.split_last()
         {
             tables.extend(qualifiers.iter().map(|part| part.value.to_lowercase()));
         }
-        ControlFlow::<()>::Continue(())
     });
 }
 

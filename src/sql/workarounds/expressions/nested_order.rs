@@ -15,7 +15,7 @@ use datafusion::logical_expr::{
     ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
 };
 
-use crate::functions::{are_scalars, compare_nested, declare, to_columnar};
+use crate::functions::{compare_nested, count_call_rows, declare, to_columnar};
 use crate::sql::base::expression_parts::{find_columns_below, has_part, rewrite_node};
 use crate::sql::workarounds::subqueries::subquery_conditions::rewrite_quantified;
 
@@ -193,8 +193,7 @@ impl ScalarUDFImpl for NestedFunction {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_one = are_scalars(&args.args);
-        let rows = if is_one { 1 } else { args.number_rows };
+        let (is_one, rows) = count_call_rows(&args);
         let values: Result<Vec<ArrayRef>> = args.args.iter().map(|v| v.to_array(rows)).collect();
         let values = values?;
         let found: ArrayRef = match (self, values.as_slice()) {

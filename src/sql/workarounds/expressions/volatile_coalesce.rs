@@ -12,7 +12,7 @@ use datafusion::logical_expr::{
     ScalarUDFImpl, Signature, Volatility,
 };
 
-use crate::functions::{are_scalars, declare, to_columnar};
+use crate::functions::{count_call_rows, declare, to_columnar};
 use crate::sql::base::expression_parts::rewrite_parts;
 
 static COALESCE: LazyLock<Arc<ScalarUDF>> =
@@ -70,8 +70,7 @@ impl ScalarUDFImpl for CoalesceOnce {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_one = are_scalars(&args.args);
-        let rows = if is_one { 1 } else { args.number_rows };
+        let (is_one, rows) = count_call_rows(&args);
         let to = args.return_field.data_type();
         let mut found = new_null_array(to, rows);
         for arg in args.args.iter().rev() {

@@ -1,10 +1,11 @@
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator, Volatility};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use super::conditions::is_held;
 use crate::functions::{StockFact, has_fact};
+use crate::sql::base::expression_parts::for_each_part;
 
 const SIMPLIFY: &str = "simplify_expressions";
 
@@ -75,22 +76,20 @@ fn has_leaves_only(node: &LogicalPlan) -> Result<bool> {
 /// time).
 fn must_be_simplified(node: &LogicalPlan) -> Result<bool> {
     let (mut conditional, mut simplified) = (false, false);
-    node.apply_expressions(|e| {
-        e.apply(|e| {
-            match e {
-                Expr::Case(_) => conditional = true,
-                Expr::BinaryExpr(pair) if matches!(pair.op, Operator::And | Operator::Or) => {
-                    conditional = true;
-                }
-                Expr::ScalarFunction(call) => {
-                    conditional |= call.func.short_circuits() || is_held(e);
-                    let is_cast = has_fact(call.name(), StockFact::CastsToNamedType);
-                    simplified |= is_cast || call.func.signature().volatility == Volatility::Stable;
-                }
-                _ => {}
+    for_each_part(node, |e| {
+        match e {
+            Expr::Case(_) => conditional = true,
+            Expr::BinaryExpr(pair) if matches!(pair.op, Operator::And | Operator::Or) => {
+                conditional = true;
             }
-            Ok(TreeNodeRecursion::Continue)
-        })
+            Expr::ScalarFunction(call) => {
+                conditional |= call.func.short_circuits() || is_held(e);
+                let is_cast = has_fact(call.name(), StockFact::CastsToNamedType);
+                simplified |= is_cast || call.func.signature().volatility == Volatility::Stable;
+            }
+            _ => {}
+        }
+        Ok(())
     })?;
     Ok(simplified || !conditional)
 }

@@ -1,6 +1,5 @@
 //! Physical rules of DataFusion that push into nodes, kept from nodes where they change rows.
 
-use std::fmt;
 use std::sync::Arc;
 
 use arrow::datatypes::Schema;
@@ -22,12 +21,12 @@ use datafusion::physical_plan::projection::{ProjectionExec, try_embed_projection
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 use serrate_core::internal::find_repeated_name;
 
 use crate::functions::physical_cannot_fail;
 use crate::sql::base::plan_nodes::replace_inputs;
-use crate::sql::exec::{hide_node, pass_through, same_rows};
+use crate::sql::exec::{display_name, hide_node, pass_through, same_rows};
 use crate::sql::workarounds::guards::row_filters::{guard_row_filters, release_row_filters};
 use crate::sql::workarounds::guards::waiting_joins::refuse_waiting_filters;
 
@@ -299,11 +298,7 @@ impl BarrierExec {
     }
 }
 
-impl DisplayAs for BarrierExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "BarrierExec")
-    }
-}
+display_name!(BarrierExec);
 
 impl ExecutionPlan for BarrierExec {
     // Returns the `Arc` of the input's properties, so that the nodes above the barrier do not
@@ -325,11 +320,7 @@ impl OpaqueJoinExec {
     }
 }
 
-impl DisplayAs for OpaqueJoinExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "OpaqueJoinExec")
-    }
-}
+display_name!(OpaqueJoinExec);
 
 impl ExecutionPlan for OpaqueJoinExec {
     fn properties(&self) -> &Arc<PlanProperties> {
@@ -364,11 +355,7 @@ impl GuardedFilterExec {
     }
 }
 
-impl DisplayAs for GuardedFilterExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "GuardedFilterExec")
-    }
-}
+display_name!(GuardedFilterExec);
 
 impl ExecutionPlan for GuardedFilterExec {
     fn properties(&self) -> &Arc<PlanProperties> {

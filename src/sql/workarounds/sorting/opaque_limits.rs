@@ -1,6 +1,5 @@
 //! Hides limits and sorts from a rule of DataFusion that would move sorts across them.
 
-use std::fmt;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
@@ -13,13 +12,12 @@ use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
-    InputDistributionRequirements, PlanProperties,
+    ExecutionPlan, ExecutionPlanProperties, InputDistributionRequirements, PlanProperties,
 };
 
 use crate::sql::base::plan_nodes::replace_inputs;
-use crate::sql::exec::hide_node;
 use crate::sql::exec::shared::SharedExec;
+use crate::sql::exec::{display_name, hide_node};
 use crate::sql::order::{SourceOrderExec, has_window_keys, is_window, keeps_row_order};
 use crate::sql::workarounds::sorting::moved_keys::has_order;
 
@@ -211,11 +209,7 @@ impl OpaqueLimitExec {
     }
 }
 
-impl DisplayAs for OpaqueLimitExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "OpaqueLimitExec")
-    }
-}
+display_name!(OpaqueLimitExec);
 
 impl ExecutionPlan for OpaqueLimitExec {
     fn properties(&self) -> &Arc<PlanProperties> {

@@ -1,6 +1,5 @@
 //! Works around row orders that DataFusion derives wrongly or cannot use.
 
-use std::fmt;
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
@@ -17,13 +16,12 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, InputOrderMode,
-    PlanProperties,
+    ExecutionPlan, ExecutionPlanProperties, InputOrderMode, PlanProperties,
 };
 
 use crate::functions::find_element_field;
 use crate::sql::base::plan_nodes::replace_inputs;
-use crate::sql::exec::{one_input, pass_filters, same_rows, same_statistics};
+use crate::sql::exec::{display_name, one_input, pass_filters, same_rows, same_statistics};
 
 /// `SELECT id, k FROM (SELECT id, 1 AS k FROM t WHERE id = 3 UNION ALL SELECT id, id AS k FROM t
 /// WHERE id < 3) ORDER BY k` fails without this rule.
@@ -294,11 +292,7 @@ impl UnorderedExec {
     }
 }
 
-impl DisplayAs for UnorderedExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "UnorderedExec")
-    }
-}
+display_name!(UnorderedExec);
 
 impl ExecutionPlan for UnorderedExec {
     one_input!("UnorderedExec");

@@ -14,6 +14,7 @@ use datafusion::logical_expr::{
     Operator, SkipType, Subquery, exists, lit, not_exists, when,
 };
 
+use crate::sql::base::expression_parts::for_each_part;
 use crate::sql::base::outer_columns::{find_outer_columns, has_grouping_sets, hides_outer};
 use crate::sql::base::plan_nodes::{has_node, keeps_side};
 use crate::sql::base::subquery_parts::{find_query, has_one_row, has_query, is_subquery_test};
@@ -62,23 +63,20 @@ pub(in crate::sql) fn rewrite_subquery_conditions(plan: LogicalPlan) -> Result<L
         if !has_query(&node) {
             return Ok(Transformed::no(node));
         }
-        node.apply_expressions(|expr| {
-            expr.apply(|expr| {
-                if let Some(query) = find_query(expr) {
-                    check_correlation(query, expr)?;
-                    check_names(query, expr)?;
+        for_each_part(&node, |expr| {
+            if let Some(query) = find_query(expr) {
+                check_correlation(query, expr)?;
+                check_names(query, expr)?;
+            }
+            match expr {
+                Expr::InSubquery(test) if test.expr.contains_outer() => {
+                    refuse_outer_value(&test.expr, if test.negated { "NOT IN" } else { "IN" })
                 }
-                match expr {
-                    Expr::InSubquery(test) if test.expr.contains_outer() => {
-                        refuse_outer_value(&test.expr, if test.negated { "NOT IN" } else { "IN" })
-                    }
-                    Expr::SetComparison(test) if test.expr.contains_outer() => {
-                        refuse_outer_value(&test.expr, "ANY or ALL")
-                    }
-                    _ => Ok(()),
-                }?;
-                Ok(TreeNodeRecursion::Continue)
-            })
+                Expr::SetComparison(test) if test.expr.contains_outer() => {
+                    refuse_outer_value(&test.expr, "ANY or ALL")
+                }
+                _ => Ok(()),
+            }
         })?;
         let LogicalPlan::Filter(filter) = node else { return Ok(Transformed::no(node)) };
         let condition =

@@ -1,5 +1,5 @@
 use arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::WindowFunction;
@@ -7,7 +7,7 @@ use datafusion::logical_expr::{
     Cast, Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits,
 };
 
-use crate::sql::base::expression_parts::{find_columns_below, rewrite_node};
+use crate::sql::base::expression_parts::{find_columns_below, for_each_part, rewrite_node};
 
 /// A decimal type that holds the sum of a 64-bit integer and any offset of up to [`FARTHEST`].
 const WIDEST: DataType = DataType::Decimal128(38, 0);
@@ -32,11 +32,9 @@ pub(in crate::sql) fn widen_frames(plan: LogicalPlan) -> Result<LogicalPlan> {
         let schema = find_columns_below(&plan)?;
         // All windows of a node must have the same sort keys, so a key is widened in all of them.
         let mut widened = Vec::new();
-        plan.apply_expressions(|e| {
-            e.apply(|e| {
-                widened.extend(widen_key(e, &schema));
-                Ok(TreeNodeRecursion::Continue)
-            })
+        for_each_part(&plan, |e| {
+            widened.extend(widen_key(e, &schema));
+            Ok(())
         })?;
         if widened.is_empty() {
             return Ok(Transformed::no(plan));
@@ -50,17 +48,14 @@ pub(in crate::sql) fn widen_frames(plan: LogicalPlan) -> Result<LogicalPlan> {
 /// part (the frame ends before its start, <https://github.com/apache/datafusion/issues/24902>) and
 /// a number of rows or groups that overflows when it is added to a position.
 fn check_bounds(windows: &LogicalPlan) -> Result<()> {
-    windows.apply_expressions(|e| {
-        e.apply(|e| {
-            if let Expr::WindowFunction(call) = e {
-                let frame = &call.params.window_frame;
-                check_bound(&frame.start_bound)?;
-                check_bound(&frame.end_bound)?;
-            }
-            Ok(TreeNodeRecursion::Continue)
-        })
-    })?;
-    Ok(())
+    for_each_part(windows, |e| {
+        if let Expr::WindowFunction(call) = e {
+            let frame = &call.params.window_frame;
+            check_bound(&frame.start_bound)?;
+            check_bound(&frame.end_bound)?;
+        }
+        Ok(())
+    })
 }
 
 fn check_bound(bound: &WindowFrameBound) -> Result<()> {

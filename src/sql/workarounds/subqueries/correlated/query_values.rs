@@ -17,6 +17,7 @@ use super::hoisted_queries::{
     lacks_known_order,
 };
 use super::outer_rows::{list_column_exprs, project_values, rewrite_filter};
+use crate::sql::base::expression_parts::for_each_part;
 use crate::sql::base::outer_columns::{find_outer_columns, has_grouping_sets, has_outer};
 use crate::sql::base::plan_nodes::has_node;
 use crate::sql::base::subquery_parts::{find_query, has_query};
@@ -246,14 +247,13 @@ fn check_nesting(plan: &LogicalPlan, levels: usize) -> Result<()> {
         );
     }
     plan.apply(|node| {
-        node.apply_expressions(|e| {
-            e.apply(|e| {
-                if let Some(query) = find_query(e) {
-                    check_nesting(&query.subquery, levels.saturating_add(1))?;
-                }
-                Ok(TreeNodeRecursion::Continue)
-            })
-        })
+        for_each_part(node, |e| {
+            if let Some(query) = find_query(e) {
+                check_nesting(&query.subquery, levels.saturating_add(1))?;
+            }
+            Ok(())
+        })?;
+        Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(())
 }
@@ -298,14 +298,13 @@ fn refuse_outer_sets(plan: &LogicalPlan) -> Result<()> {
         if !has_grouping_sets(sets) {
             return Ok(TreeNodeRecursion::Continue);
         }
-        node.apply_expressions(|e| {
-            e.apply(|e| match e {
-                Expr::OuterReferenceColumn(_, column) => plan_err!(
-                    "GROUP BY with ROLLUP, CUBE or GROUPING SETS in a subquery uses the column {column} of the query around it, which is not supported; join both tables in FROM, and add {column} to each of the GROUPING SETS"
-                ),
-                _ => Ok(TreeNodeRecursion::Continue),
-            })
-        })
+        for_each_part(node, |e| match e {
+            Expr::OuterReferenceColumn(_, column) => plan_err!(
+                "GROUP BY with ROLLUP, CUBE or GROUPING SETS in a subquery uses the column {column} of the query around it, which is not supported; join both tables in FROM, and add {column} to each of the GROUPING SETS"
+            ),
+            _ => Ok(()),
+        })?;
+        Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(())
 }

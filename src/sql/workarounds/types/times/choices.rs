@@ -17,7 +17,7 @@ use datafusion::logical_expr::{
 
 use super::clock::INTERVAL;
 use crate::functions::{
-    are_scalars, call_on_arrays, compare_intervals, declare, measure_interval, take_first,
+    call_on_arrays, compare_intervals, count_call_rows, declare, measure_interval, take_first,
     to_columnar,
 };
 
@@ -79,8 +79,7 @@ impl ScalarUDFImpl for IntervalChoice {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_one = are_scalars(&args.args);
-        let rows = if is_one { 1 } else { args.number_rows };
+        let (is_one, rows) = count_call_rows(&args);
         let arrays = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<Vec<_>>>()?;
         let columns = arrays.iter().map(|a| a.as_primitive_opt::<IntervalMonthDayNanoType>());
         let Some(columns) = columns.collect::<Option<Vec<_>>>() else {

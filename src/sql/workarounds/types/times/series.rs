@@ -31,7 +31,7 @@ use futures::stream;
 use serrate_core::internal::cast_strictly;
 use serrate_core::internal::times::NANOSECONDS_PER_DAY;
 
-use crate::functions::{are_scalars, charge_series, delegate, to_columnar};
+use crate::functions::{charge_series, count_call_rows, delegate, to_columnar};
 
 const MOST_DAYS_PER_MONTH: i128 = 31;
 
@@ -65,8 +65,7 @@ impl ScalarUDFImpl for SeriesList {
                 return self.inner.invoke_with_args(args);
             }
         };
-        let is_one = are_scalars(&args.args);
-        let rows = if is_one { 1 } else { args.number_rows };
+        let (is_one, rows) = count_call_rows(&args);
         let [start, stop, step] = args.args.as_slice() else {
             return exec_err!(
                 "{} of timestamps takes 3 arguments, not {}; write a start, a stop and a step such as INTERVAL '1 day'",
