@@ -522,6 +522,24 @@ async fn literals_become_decimals_wherever_they_are_cast() {
             "[1.01] [[1.01, ], ]",
         ),
         ("SELECT [1.5::DECIMAL(3, 1), 1e-20::DOUBLE]", "[1.5, 1e-20]"),
+        (
+            "SELECT {'a': 1.005, 'b': -0.285}::STRUCT(a DECIMAL(10, 2), b DOUBLE)",
+            "{a: 1.01, b: -0.285}",
+        ),
+        (
+            "SELECT [{'a': 1.005}, {'a': k}]::STRUCT(a DECIMAL(10, 2))[] FROM u",
+            "[{a: 1.01}, {a: 1.00}]",
+        ),
+        (
+            "SELECT CAST({'a': [1.005, 2], 'b': {'c': (-1.005)}} AS STRUCT(a DECIMAL(10, 2)[], b STRUCT(c DECIMAL(10, 2))))",
+            "{a: [1.01, 2.00], b: {c: -1.01}}",
+        ),
+        ("SELECT row(1.005, 2)::STRUCT(a DECIMAL(10, 2), b INT)", "{a: 1.01, b: 2}"),
+        ("SELECT [1.005, k, k::DOUBLE]::DECIMAL(10, 2)[] FROM u", "[1.01, 1.00, 1.00]"),
+        (
+            "SELECT TRY_CAST({'a': 1.005, 'b': 123.5} AS STRUCT(a DECIMAL(10, 2), b DECIMAL(4, 2)))",
+            "{a: 1.01, b: }",
+        ),
     ];
     expect_rows(&setup, &cases).await;
 }
