@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use datafusion::logical_expr::sqlparser::ast::{
-    ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, FunctionArg, FunctionArgExpr,
-    FunctionArguments, StructField, UnaryOperator, Value, VisitMut, VisitorMut,
+    ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg,
+    FunctionArgExpr, FunctionArguments, StructField, UnaryOperator, Value, VisitMut, VisitorMut,
 };
 
 use crate::functions::WITH_DIGITS;
@@ -16,11 +16,26 @@ use crate::sql::statement::folding::fold_name;
 /// * The number in `CAST(1.005 AS DECIMAL(10, 2))` becomes a string, because the double closest to
 ///   1.005 is less than 1.005. So does a number in a struct, or in a list with other expressions
 ///   than literals, that is cast to a type with decimals.
-/// * In comparisons, BETWEEN and IN, a number of 16 to 38 digits becomes a custom operator of the
-///   number and its text, so that the planner can compare all digits with a decimal.
+/// * In comparisons, BETWEEN and IN, and as the element for which `list_contains` and the like
+///   search, a number of 16 to 38 digits becomes a custom operator of the number and its text, so
+///   that the planner can compare all digits with a decimal.
 pub(in crate::sql) fn keep_digits<S: VisitMut>(statement: &mut S) {
     let _ = statement.visit(&mut LongNumberRewriter);
 }
+
+/// The functions that search a list, their first argument, for an element, their second argument.
+const SEARCHES: [&str; 10] = [
+    "array_contains",
+    "array_has",
+    "array_indexof",
+    "array_position",
+    "array_positions",
+    "list_contains",
+    "list_has",
+    "list_indexof",
+    "list_position",
+    "list_positions",
+];
 
 struct LongNumberRewriter;
 
@@ -54,6 +69,16 @@ impl VisitorMut for LongNumberRewriter {
             Expr::InList { expr, list, .. } => {
                 mark_number(expr);
                 list.iter_mut().for_each(mark_number);
+            }
+            Expr::Function(call) if is_search(call) => {
+                let FunctionArguments::List(list) = &mut call.args else {
+                    return ControlFlow::Continue(());
+                };
+                if let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(wanted))) =
+                    list.args.get_mut(1)
+                {
+                    mark_number(wanted);
+                }
             }
             _ => {}
         }
@@ -133,10 +158,13 @@ fn cast_part(value: &mut Expr, to: &DataType, kind: &CastKind) {
 }
 
 fn find_field_type<'a>(fields: &'a [StructField], name: &str) -> Option<&'a DataType> {
-    let is_named = |field: &&StructField| {
-        field.field_name.as_ref().is_some_and(|own| fold_name(own) == name)
-    };
+    let is_named =
+        |field: &&StructField| field.field_name.as_ref().is_some_and(|own| fold_name(own) == name);
     fields.iter().find(is_named).map(|field| &field.field_type)
+}
+
+fn is_search(call: &Function) -> bool {
+    to_plain_name(&call.name).is_some_and(|name| SEARCHES.contains(&name.as_str()))
 }
 
 fn is_comparison(op: &BinaryOperator) -> bool {
