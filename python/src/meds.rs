@@ -1,12 +1,13 @@
 //! Synthetic MEDS data sets.
 
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
 use pyo3::prelude::*;
 use serrate::generate::{MedsWriteOptions, SyntheticPatients};
 use serrate::io::parquet::ParquetWriteOptions;
 
-use crate::run::run_detached;
+use crate::run::run_stoppable;
 
 /// Writes a MEDS data set of synthetic patients, like `serrate generate --to meds`.
 #[pyfunction]
@@ -26,5 +27,11 @@ pub(crate) fn generate_meds(
     if let Some(shards) = shards {
         options.shard_subjects = patients.div_ceil(shards.max(1)).max(1);
     }
-    run_detached(py, || SyntheticPatients::new(seed, patients)?.write_meds(&path, &options, |_| ()))
+    run_stoppable(py, |stopped| {
+        let check = |_: u64| match stopped.load(Ordering::Relaxed) {
+            true => Err(serrate::Error::invalid("the call was interrupted")),
+            false => Ok(()),
+        };
+        SyntheticPatients::new(seed, patients)?.write_meds(&path, &options, check)
+    })
 }

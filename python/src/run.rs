@@ -4,6 +4,8 @@
 use std::any::Any;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -192,6 +194,53 @@ pub(crate) fn run_detached<T: Send>(
         }
     });
     done.map_err(|panic| to_panic_error(panic.as_ref()))?.or_raise()
+}
+
+/// Runs `f` like [`run_detached`], but on another thread. If a signal handler raises an exception, as that of
+/// Ctrl-C does, sets the flag that `f` gets, and returns the exception once `f` has returned.
+pub(crate) fn run_stoppable<T: Send>(
+    py: Python<'_>,
+    f: impl FnOnce(&AtomicBool) -> serrate::Result<T> + Send,
+) -> PyResult<T> {
+    let pool = if is_forked() { start_threads()?.pool } else { None };
+    let flag = AtomicBool::new(false);
+    let stopped = &flag;
+    let (sender, receiver) = mpsc::channel();
+    let run = move || {
+        let guarded = || catch_unwind(AssertUnwindSafe(|| f(stopped)));
+        let done = match pool {
+            Some(pool) => pool.install(guarded),
+            None => guarded(),
+        };
+        // The receiver waits for this result.
+        let _ = sender.send(done);
+    };
+    let wait = move || {
+        let mut interrupt = None;
+        loop {
+            match receiver.recv_timeout(SIGNAL_CHECK_INTERVAL) {
+                Ok(done) => return (Some(done), interrupt),
+                Err(RecvTimeoutError::Disconnected) => return (None, interrupt),
+                Err(RecvTimeoutError::Timeout) if interrupt.is_none() => {
+                    interrupt = Python::attach(|py| py.check_signals()).err();
+                    stopped.store(interrupt.is_some(), Ordering::Relaxed);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    };
+    let (done, interrupt) = py.detach(move || {
+        std::thread::scope(|scope| {
+            scope.spawn(run);
+            wait()
+        })
+    });
+    match (interrupt, done) {
+        (Some(interrupt), _) => Err(interrupt),
+        (None, Some(Ok(done))) => done.or_raise(),
+        (None, Some(Err(panic))) => Err(to_panic_error(panic.as_ref())),
+        (None, None) => Err(make_exception("Error", "the call ended without a result".into())),
+    }
 }
 
 /// Runs a single-threaded `f` on the calling thread without holding the interpreter.

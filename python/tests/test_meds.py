@@ -1,3 +1,8 @@
+import signal
+import subprocess
+import sys
+import time
+
 import numpy as np
 import pytest
 
@@ -65,3 +70,25 @@ def test_generated_records_do_not_depend_on_shards(tmp_path):
     with pytest.raises(FileExistsError):
         meds.generate(tmp_path / "a", 20)
     meds.generate(tmp_path / "a", 5, overwrite=True)
+
+
+def test_ctrl_c_stops_generate(tmp_path):
+    code = f"""
+import signal
+from serrate import meds
+# A shell that runs the tests in the background lets them ignore the signal.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+print("go", flush=True)
+try:
+    meds.generate({str(tmp_path / "a")!r}, 10**7)
+except KeyboardInterrupt:
+    print("stopped")
+meds.generate({str(tmp_path / "b")!r}, 5)
+"""
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert child.stdout.readline() == "go\n"
+    time.sleep(1)
+    child.send_signal(signal.SIGINT)
+    out, _ = child.communicate(timeout=60)
+    assert out == "stopped\n"
+    assert not list((tmp_path / "a").glob("**/*.parquet")) and (tmp_path / "b" / "data").is_dir()

@@ -159,7 +159,10 @@ fn write_meds(args: &GenerateArgs) -> Outcome {
         options.shard_subjects = args.patients.div_ceil(shards).max(1);
     }
     let progress = Progress::from_rows(args.patients);
-    let done = |patients| progress.set_position(patients);
+    let done = |patients| {
+        progress.set_position(patients);
+        Ok(())
+    };
     SyntheticPatients::new(args.seed, args.patients)?.write_meds(&args.output, &options, done)?;
     progress.finish();
     let patients = format_count(args.patients, "patient", "patients");

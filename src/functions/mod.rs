@@ -158,9 +158,10 @@ pub(crate) use stock_facts::{StockFact, has_fact};
 pub(crate) use timestamps::{AS_TIMESTAMP, AT_TIME_ZONE, TRY_AS_TIMESTAMP, find_unit_of_text};
 pub(crate) use unsigned::{build_signed_windows, is_for_signed, takes_unsigned};
 #[cfg(feature = "cluster")]
-pub(crate) use untagged::build_untagged;
+pub(crate) use untagged::list_tag_functions;
 pub(crate) use untagged::{
-    SEVERAL_VOCABULARIES, differ_in_vocabulary, merge_tags, remove_tag, untag_field,
+    SEVERAL_VOCABULARIES, are_tagged_tokens, differ_in_vocabulary, merge_tags, remove_tag,
+    tag_tokens, untag_field,
 };
 pub(crate) use vocabulary_codes::find_local_codes;
 

@@ -153,6 +153,7 @@ static FUNCTIONS: &[(&str, &[StockFact])] = &[
     ("starts_with", &[NeverFails]),
     ("strpos", &[NeverFails]),
     ("struct", &[NeverFails]),
+    ("tagged_tokens", &[NeverFails]),
     ("tan", &[NeverFails]),
     ("tanh", &[NeverFails]),
     ("to_date", &[ReadsTime, RefusesLists]),

@@ -1,13 +1,14 @@
 //! [`remove_tag`]: values without the extension type of their column, and without the identity of
-//! the vocabulary of their tokens.
+//! the vocabulary of their tokens. [`tag_tokens`]: tokens with this identity.
 
 use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::error::Result;
+use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
+    Volatility, lit,
 };
 
 use super::def::remove_extension;
@@ -20,6 +21,11 @@ pub(crate) const SEVERAL_VOCABULARIES: &str = "several";
 
 static UNTAGGED: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(UntaggedFunction)));
+
+static TAGGED: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(TaggedTokens)));
+
+const TAGGED_TOKENS: &str = "tagged_tokens";
 
 /// Removes the extension type from a field, and marks tokens as those of several vocabularies.
 pub(crate) fn untag_field(field: Field) -> Field {
@@ -68,10 +74,21 @@ pub(crate) fn remove_tag(e: Expr) -> Expr {
     UNTAGGED.call(vec![e])
 }
 
-/// Returns the function that [`remove_tag`] calls, so that workers can decode plans that call it.
+/// Wraps `e` in a call of a function that returns the same values as tokens of `vocabulary`.
+pub(crate) fn tag_tokens(e: Expr, vocabulary: &str) -> Expr {
+    TAGGED.call(vec![e, lit(vocabulary)])
+}
+
+/// Whether [`tag_tokens`] returned the call.
+pub(crate) fn are_tagged_tokens(call: &ScalarFunction) -> bool {
+    call.func.name() == TAGGED_TOKENS
+}
+
+/// Returns the functions that [`remove_tag`] and [`tag_tokens`] call, so that workers can decode
+/// plans that call them.
 #[cfg(feature = "cluster")]
-pub(crate) fn build_untagged() -> Arc<ScalarUDF> {
-    Arc::clone(&UNTAGGED)
+pub(crate) fn list_tag_functions() -> [Arc<ScalarUDF>; 2] {
+    [Arc::clone(&UNTAGGED), Arc::clone(&TAGGED)]
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -87,6 +104,32 @@ impl ScalarUDFImpl for UntaggedFunction {
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let of = take_first(self.name(), args.arg_fields)?;
         Ok(Arc::new(untag_field(of.as_ref().clone().with_name(self.name()))))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        take_first(self.name(), args.args)
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct TaggedTokens;
+
+impl ScalarUDFImpl for TaggedTokens {
+    declare!(TAGGED_TOKENS, Signature::any(2, Volatility::Immutable));
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        take_first(self.name(), types).cloned()
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let of = take_first(self.name(), args.arg_fields)?;
+        let mut field = of.as_ref().clone().with_name(self.name());
+        let vocabulary = args.scalar_arguments.get(1).copied().flatten();
+        if let Some(vocabulary) = vocabulary.and_then(|value| value.try_as_str().flatten()) {
+            let (key, id) = (VOCABULARY_METADATA.to_owned(), vocabulary.to_owned());
+            field.metadata_mut().insert(key, id);
+        }
+        Ok(Arc::new(field))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

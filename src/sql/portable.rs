@@ -22,8 +22,8 @@ use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan, ExecutionPlanP
 
 use crate::config::SerrateOptions;
 use crate::functions::{
-    build_masked_fields, build_span_operations, build_untagged, get_nearest_doubles,
-    get_precision_check, list_key_functions, list_range_checks,
+    build_masked_fields, build_span_operations, get_nearest_doubles, get_precision_check,
+    list_key_functions, list_range_checks, list_tag_functions,
 };
 use crate::sql::exec::given_values::GIVEN_VALUE;
 use crate::sql::exec::merged_order::MergedOrderExec;
@@ -520,7 +520,7 @@ pub(crate) fn list_hidden_functions() -> Vec<Arc<ScalarUDF>> {
     functions.push(get_precision_check());
     functions.extend(list_key_functions());
     functions.extend(list_range_checks());
-    functions.push(build_untagged());
+    functions.extend(list_tag_functions());
     functions.push(get_nearest_doubles());
     functions.push(build_wide_part());
     functions

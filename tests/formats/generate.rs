@@ -28,7 +28,7 @@ fn a_generated_meds_data_set_reads_back_as_the_patients() {
     let root = dir.path().join("meds");
     let options = MedsWriteOptions { shard_subjects: 5, ..Default::default() };
     let patients = || SyntheticPatients::new(6, 20).unwrap().with_chunk_rows(3).unwrap();
-    patients().write_meds(&root, &options, |_| ()).unwrap();
+    patients().write_meds(&root, &options, |_| Ok(())).unwrap();
 
     let data = MedsDataset::open(&root).unwrap();
     let names: Vec<String> = data.shards().map(|s| s.name().to_string()).collect();
@@ -81,8 +81,21 @@ fn a_generated_meds_data_set_reads_back_as_the_patients() {
     assert_eq!(first, 20);
     assert_eq!(data.vocabulary().unwrap().len(), 10_003);
 
-    let again = patients().write_meds(&root, &options, |_| ());
+    let again = patients().write_meds(&root, &options, |_| Ok(()));
     assert!(matches!(again, Err(Error::Exists(_))));
+}
+
+#[test]
+fn an_error_of_progress_stops_the_generator() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("meds");
+    let patients = SyntheticPatients::new(6, 20).unwrap().with_chunk_rows(3).unwrap();
+    let stopped = patients.write_meds(&root, &Default::default(), |done| match done < 6 {
+        true => Ok(()),
+        false => Err(Error::invalid("stop")),
+    });
+    assert_eq!(stopped.unwrap_err().to_string(), "stop");
+    assert!(!root.join("data").exists());
 }
 
 #[test]

@@ -503,3 +503,78 @@ async fn tokens_next_to_plain_integers_keep_their_vocabulary() {
     let e = error(&ctx, &recursive(&other, &first)).await;
     assert!(e.contains("the column 't' of WITH RECURSIVE has tokens of several"), "{e}");
 }
+
+#[tokio::test]
+async fn chosen_tokens_keep_their_vocabulary() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| display_path(&dir.path().join(name));
+    let (first, second) = (path("first.parquet"), path("second.parquet"));
+    write_two_vocabularies(&first, &second);
+    let ctx = create_parallel_session();
+    let create = format!(
+        "CREATE TABLE t AS SELECT 1 AS i, ragged_encode(['A', 'B'], '{first}') AS a, \
+         ragged_encode(['B'], '{first}') AS b, ragged_encode(['X'], '{second}') AS x"
+    );
+    run_all(&ctx, &[create, "CREATE TABLE w AS SELECT i, a FROM t".to_owned()]).await;
+    let cases = [
+        ("CASE WHEN i > 0 THEN a ELSE b END", "[A, B]"),
+        ("CASE i WHEN 2 THEN a WHEN 1 THEN CASE WHEN i > 0 THEN b END END", "[B]"),
+        ("CASE WHEN i > 0 THEN a ELSE [2] END", "[A, B]"),
+        ("coalesce(a, b)", "[A, B]"),
+        ("ifnull(a, b)", "[A, B]"),
+        ("if(i > 1, a, b)", "[B]"),
+        ("nullif(a, x)", "[A, B]"),
+        ("nvl2(x, b, a)", "[B]"),
+        ("greatest(a, b)", "[B]"),
+        ("least(a, b)", "[A, B]"),
+        ("list_concat(a, b)", "[A, B, B]"),
+    ];
+    for (e, expected) in cases {
+        for from in
+            ["t".to_owned(), "(SELECT i, a, b, x FROM t UNION SELECT i, a, b, x FROM t)".to_owned()]
+        {
+            let decode = format!("SELECT ragged_decode({e}, '{first}') FROM {from}");
+            assert_eq!(query_rows(&ctx, &decode).await, expected, "{decode}");
+        }
+        let named = format!("SELECT ragged_decode(c, '{second}') FROM (SELECT {e} AS c FROM t)");
+        let refusal = error(&ctx, &named).await;
+        assert!(refusal.contains("but the tokens are of the vocabulary"), "{e}: {refusal}");
+        let plain =
+            format!("SELECT {e} AS c FROM t WHERE {e} IS NOT NULL GROUP BY {e} ORDER BY {e}");
+        assert!(!query_rows(&ctx, &plain).await.is_empty(), "{e}");
+    }
+    let mixed = [
+        "CASE WHEN i > 0 THEN a ELSE x END",
+        "CASE WHEN i > 0 THEN coalesce(a, b) ELSE least(x, b) END",
+        "coalesce(a, x)",
+        "nvl2(b, a, x)",
+        "greatest(x, a)",
+        "list_concat(a, x)",
+    ];
+    for e in mixed {
+        for file in [&first, &second] {
+            let decode = format!("SELECT ragged_decode({e}, '{file}') FROM t");
+            let refusal = error(&ctx, &decode).await;
+            assert!(refusal.contains("tokens of several vocabularies"), "{e}: {refusal}");
+        }
+        let refusal = error(&ctx, &format!("INSERT INTO w SELECT i, {e} FROM t")).await;
+        assert!(refusal.contains("gets tokens of several vocabularies"), "{e}: {refusal}");
+    }
+    run_all(&ctx, &["CREATE VIEW v AS SELECT coalesce(a, x) AS c FROM t"]).await;
+    let refusal = error(&ctx, &format!("SELECT ragged_decode(c, '{first}') FROM v")).await;
+    assert!(refusal.contains("tokens of several vocabularies"), "{refusal}");
+    run_all(&ctx, &["INSERT INTO w SELECT 2, coalesce(b, a) FROM t"]).await;
+    let read = format!("SELECT ragged_decode(a, '{first}') FROM w ORDER BY i");
+    assert_eq!(query_rows(&ctx, &read).await, "[A, B]; [B]");
+}
+
+/// When this test fails, `serrate_chosen_tokens` can be removed.
+#[tokio::test]
+async fn stock_case_still_has_no_metadata() {
+    let ctx = SessionContext::new();
+    let case =
+        "CASE WHEN i > 0 THEN with_metadata(i, 'k', 'v') ELSE with_metadata(i + 1, 'k', 'v') END";
+    let query = format!("SELECT {case} AS c FROM (VALUES (1)) AS t(i)");
+    let batches = stock_batches(&ctx, &query).await.unwrap();
+    assert!(batches[0].schema().field(0).metadata().is_empty());
+}

@@ -215,6 +215,14 @@ async fn long_literals_keep_their_digits_next_to_decimals() {
         ("SELECT id FROM d WHERE x IN (12345678901234567.88, 1.5)", "2"),
         ("SELECT id FROM d WHERE x BETWEEN 0.5 AND 12345678901234567.885", "2"),
         ("SELECT id FROM d WHERE x NOT IN (12345678901234567.88, 1.5)", "1"),
+        (
+            "SELECT list_contains([x], 12345678901234567.89), list_has([x], 12345678901234567.9), list_position([1, x], 12345678901234567.890) FROM d ORDER BY id",
+            "true false 2; false false NULL",
+        ),
+        (
+            "SELECT list_contains([0.1::DOUBLE + 0.2], 0.30000000000000004), array_has([1], 1.00000000000000001), list_contains([-x], -12345678901234567.88) FROM d ORDER BY id",
+            "true true false; true true true",
+        ),
         ("SELECT x = 0.30000000000000004 FROM (VALUES (0.1::DOUBLE + 0.2)) t(x)", "true"),
         (
             "SELECT 0.30000000000000004, x > 1234567890.12345678 FROM (VALUES ([1.0, 1e20])) t(x)",
@@ -522,6 +530,24 @@ async fn literals_become_decimals_wherever_they_are_cast() {
             "[1.01] [[1.01, ], ]",
         ),
         ("SELECT [1.5::DECIMAL(3, 1), 1e-20::DOUBLE]", "[1.5, 1e-20]"),
+        (
+            "SELECT {'a': 1.005, 'b': -0.285}::STRUCT(a DECIMAL(10, 2), b DOUBLE)",
+            "{a: 1.01, b: -0.285}",
+        ),
+        (
+            "SELECT [{'a': 1.005}, {'a': k}]::STRUCT(a DECIMAL(10, 2))[] FROM u",
+            "[{a: 1.01}, {a: 1.00}]",
+        ),
+        (
+            "SELECT CAST({'a': [1.005, 2], 'b': {'c': (-1.005)}} AS STRUCT(a DECIMAL(10, 2)[], b STRUCT(c DECIMAL(10, 2))))",
+            "{a: [1.01, 2.00], b: {c: -1.01}}",
+        ),
+        ("SELECT row(1.005, 2)::STRUCT(a DECIMAL(10, 2), b INT)", "{a: 1.01, b: 2}"),
+        ("SELECT [1.005, k, k::DOUBLE]::DECIMAL(10, 2)[] FROM u", "[1.01, 1.00, 1.00]"),
+        (
+            "SELECT TRY_CAST({'a': 1.005, 'b': 123.5} AS STRUCT(a DECIMAL(10, 2), b DECIMAL(4, 2)))",
+            "{a: 1.01, b: }",
+        ),
     ];
     expect_rows(&setup, &cases).await;
 }

@@ -691,3 +691,28 @@ async fn repeated_options_of_table_functions_are_refused() {
         assert!(e.contains("is given twice; write it once"), "{call}: {e}");
     }
 }
+
+/// Empty lists of codes would otherwise select all codes.
+#[tokio::test]
+async fn features_of_no_codes_are_refused() {
+    let ctx = serrate::sql::session();
+    let read = |options: &str| {
+        format!(
+            "SELECT count(*) > 0 FROM meds_features('tests/data/synthea-meds', 'tests/data/synthea-meds/labels', form => 'list', windows => ['all'], aggregates => ['count']{options})"
+        )
+    };
+    for (options, name) in [
+        (", codes => []", "codes"),
+        (", prefixes => []", "prefixes"),
+        (", codes => [], prefixes => []", "codes"),
+    ] {
+        let e = rows_or_error(&ctx, &read(options)).await;
+        let expected = format!("meds_features: {name} is an empty list, so no code is selected");
+        assert!(e.contains(&expected), "{options}: {e}");
+    }
+    for options in
+        ["", ", codes => [], prefixes => ['LAB//']", ", codes => ['MEDS_BIRTH'], prefixes => []"]
+    {
+        assert_eq!(rows_or_error(&ctx, &read(options)).await, "true", "{options}");
+    }
+}

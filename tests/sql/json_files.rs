@@ -286,6 +286,25 @@ async fn empty_records_are_rows() {
     }
 }
 
+/// Only a declaration gives columns to files without records.
+#[tokio::test]
+async fn files_without_records_have_no_columns() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = create_parallel_session();
+    for (file, text) in [("a.ndjson", ""), ("b.json", "[]"), ("c.csv", "")] {
+        std::fs::write(dir.path().join(file), text).unwrap();
+        let path = display_path(&dir.path().join(file));
+        let count = format!("SELECT count(*) FROM '{path}'");
+        assert_eq!(rows_or_error(&ctx, &count).await, "0", "{file}");
+        let e = rows_or_error(&ctx, &format!("SELECT x FROM '{path}'")).await;
+        assert!(e.contains("No field named x"), "{file}: {e}");
+    }
+    let path = display_path(&dir.path().join("a.ndjson"));
+    let create = format!("CREATE EXTERNAL TABLE t (x INT) STORED AS NDJSON LOCATION '{path}'");
+    assert_eq!(rows_or_error(&ctx, &create).await, "");
+    assert_eq!(rows_or_error(&ctx, "SELECT x, count(*) FROM t GROUP BY x").await, "");
+}
+
 #[tokio::test]
 async fn errors_of_json_name_the_file() {
     let dir = tempfile::tempdir().unwrap();

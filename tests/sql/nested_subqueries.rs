@@ -331,3 +331,37 @@ async fn grouping_sets_of_outer_columns_are_refused() {
         }
     }
 }
+
+/// IN becomes a join, which would compute its left operand for every row.
+#[tokio::test]
+async fn operands_of_in_are_evaluated_where_case_and_or_need_them() {
+    let setup = [
+        "CREATE TABLE t AS SELECT i - 2 AS n FROM range(5) r(i)",
+        "CREATE TABLE s AS SELECT 10 AS v",
+    ];
+    let cases = [
+        ("CASE WHEN n > 0 THEN 10 / n IN (SELECT v FROM s) END", "1"),
+        ("CASE WHEN n > 0 THEN 10 / n NOT IN (SELECT v FROM s) END", "2"),
+        ("CASE WHEN n > 0 THEN 10 / n IN (SELECT v FROM s WHERE v > n) END", "1"),
+        ("CASE WHEN n <= 0 THEN n = -1 ELSE 10 / n IN (SELECT v FROM s) END", "-1; 1"),
+        ("CASE n WHEN 0 THEN true WHEN 2 THEN false ELSE 10 / n IN (SELECT v FROM s) END", "0; 1"),
+        ("(CASE WHEN n > 0 THEN 10 / n IN (SELECT v FROM s) END) IN (SELECT true)", "1"),
+        ("n = 0 OR 10 / n IN (SELECT v FROM s)", "0; 1"),
+        ("NOT (n = 0 OR 10 / n IN (SELECT v FROM s))", "-2; -1; 2"),
+        ("n = -1 OR n > 0 AND 10 / n IN (SELECT v FROM s)", "-1; 1"),
+        ("n > 0 AND 10 / n IN (SELECT v FROM s)", "1"),
+    ];
+    let queries = cases
+        .map(|(condition, rows)| (format!("SELECT n FROM t WHERE {condition} ORDER BY n"), rows));
+    let queries: Vec<(&str, &str)> =
+        queries.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&setup, &queries).await;
+    let having = "SELECT count(*) FROM t HAVING CASE WHEN min(n) > 0 THEN 10 / (min(n) + 2) IN (SELECT v FROM s) ELSE true END";
+    expect_rows(&setup, &[(having, "5")]).await;
+
+    let ctx = serrate::sql::session();
+    run_all(&ctx, &setup).await;
+    let failing = "SELECT n FROM t WHERE CASE WHEN n >= 0 THEN 10 / n IN (SELECT v FROM s) END";
+    let e = rows_or_error(&ctx, failing).await;
+    assert!(e.to_lowercase().contains("divi"), "{e}");
+}

@@ -709,6 +709,15 @@ async fn numbers_close_to_the_end_of_their_type_are_rounded() {
     expect_rows(&[], &cases).await;
 }
 
+#[tokio::test]
+async fn the_sign_of_nan_is_nan() {
+    let cases = [(
+        "SELECT sign('nan'::DOUBLE), sign([-1.5, 'nan'::DOUBLE]), sign(0.0)",
+        "NaN [-1.0, NaN] 0.0",
+    )];
+    expect_rows(&[], &cases).await;
+}
+
 /// When this test fails, `scalar::rounding::build_wide_ceilings` can be removed.
 #[tokio::test]
 async fn stock_ceilings_of_decimals_still_fail() {

@@ -49,7 +49,8 @@ impl SyntheticPatients {
     ///
     /// The files are `data/{train,tuning,held_out}/*.parquet` with 80, 10 and 10 % of the patients,
     /// `metadata/codes.parquet`, `subject_splits.parquet` and `dataset.json`. `progress` is called
-    /// from any thread with the number of patients written so far.
+    /// from any thread with the number of patients written so far; if it returns an error, the call
+    /// stops and returns this error, and the folder stays as it was.
     ///
     /// A code is named like `LAB//17` (with numeric values), `DIAGNOSIS//18`, `MEDICATION//19` or
     /// `PROCEDURE//20`; the number is its `code/vocab_index`, and its token in
@@ -63,19 +64,20 @@ impl SyntheticPatients {
     /// use serrate::generate::SyntheticPatients;
     /// let dir = tempfile::tempdir()?;
     /// let root = dir.path().join("meds");
-    /// SyntheticPatients::new(42, 10)?.write_meds(&root, &Default::default(), |_| ())?;
+    /// SyntheticPatients::new(42, 10)?.write_meds(&root, &Default::default(), |_| Ok(()))?;
     /// assert!(root.join("metadata/codes.parquet").exists());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
     /// If `shard_subjects` is 0, the iterator holds chunks that it has generated but not returned,
-    /// the folder has files and `overwrite` is false, or the folder cannot be written to.
+    /// the folder has files and `overwrite` is false, the folder cannot be written to, or `progress`
+    /// returns an error.
     pub fn write_meds(
         self,
         folder: impl AsRef<Path>,
         options: &MedsWriteOptions,
-        progress: impl Fn(u64) + Sync,
+        progress: impl Fn(u64) -> Result<()> + Sync,
     ) -> Result<()> {
         let folder = folder.as_ref();
         if options.shard_subjects == 0 {
@@ -121,7 +123,7 @@ impl SyntheticPatients {
             while start < range.end {
                 let end = start.saturating_add(step).min(range.end);
                 writer.write_batch(&codes.to_long(&source.draw_patients(start..end))?)?;
-                progress(done.fetch_add(end - start, Ordering::Relaxed) + end - start);
+                progress(done.fetch_add(end - start, Ordering::Relaxed) + end - start)?;
                 start = end;
             }
             writer.finish()

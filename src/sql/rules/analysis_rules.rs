@@ -10,8 +10,8 @@ use crate::sql::base::plan_facts::PlanFact::{
 };
 use crate::sql::checks::list_uses;
 use crate::sql::workarounds::expressions::{
-    computed_lists, hidden_values, lambdas, negations, nested_order, similar, volatile_between,
-    volatile_coalesce, xor_pairs,
+    chosen_tokens, computed_lists, hidden_values, lambdas, negations, nested_order, similar,
+    volatile_between, volatile_coalesce, xor_pairs,
 };
 use crate::sql::workarounds::grouping::{cast_groups, dependencies, joined_groups};
 use crate::sql::workarounds::joins_and_unions::{
@@ -142,6 +142,15 @@ pub(super) static ANALYSIS_RULES: &[SessionRule] = &[
         without: "lambdas over CASE fail if its branches are lists of different types",
         upstream: UpstreamReport::NotReported,
         until: RemovalCondition::Fails("stock_parameters_over_case_still_fail"),
+    },
+    SessionRule {
+        name: "serrate_chosen_tokens",
+        // Must run before `serrate_union_tensors`, which compares the vocabularies of the inputs of
+        // a UNION.
+        step: RuleStep::BeforeCoercion(&[Case, Function], chosen_tokens::tag_chosen_tokens),
+        without: "CASE and `coalesce` of tokens lose their vocabulary, and those of two vocabularies are decoded as one",
+        upstream: UpstreamReport::NotReported,
+        until: RemovalCondition::Fails("stock_case_still_has_no_metadata"),
     },
     SessionRule {
         name: "serrate_union_tensors",

@@ -45,7 +45,7 @@ const BLOCK_LABELS: usize = 256;
 /// `sparse` or `names`).
 pub(in crate::sql) fn make_features_table(args: &[FunctionArg]) -> Result<Arc<dyn TableProvider>> {
     let mut paths = Vec::new();
-    let (mut codes, mut prefixes) = (Vec::new(), Vec::new());
+    let (mut codes, mut prefixes) = (None, None);
     let (mut vocabulary, mut form) = (None, "columns".to_owned());
     let mut closed = ClosedEnds::Right;
     let mut windows: Vec<String> = WINDOWS.map(String::from).to_vec();
@@ -60,8 +60,8 @@ pub(in crate::sql) fn make_features_table(args: &[FunctionArg]) -> Result<Arc<dy
             None => return plan_err!("{NAME}: {arg} is not a valid argument; write {SUCH}"),
         };
         match name.as_str() {
-            "codes" => codes = parse_texts(&name, value)?,
-            "prefixes" => prefixes = parse_texts(&name, value)?,
+            "codes" => codes = Some(parse_texts(&name, value)?),
+            "prefixes" => prefixes = Some(parse_texts(&name, value)?),
             "windows" => windows = parse_texts(&name, value)?,
             "aggregates" => aggregates = parse_texts(&name, value)?,
             "vocabulary" => vocabulary = Some(parse_text(&name, value)?),
@@ -80,8 +80,15 @@ pub(in crate::sql) fn make_features_table(args: &[FunctionArg]) -> Result<Arc<dy
             paths.len()
         );
     };
+    let empty = find_empty_selection(codes.as_deref(), prefixes.as_deref());
+    if let (None, Some(name)) = (&vocabulary, empty) {
+        return plan_err!(
+            "{NAME}: {name} is an empty list, so no code is selected; name codes, or omit {name} to select all codes of the data"
+        );
+    }
     let folder = MedsFolder::open(to_local_path(data)?)?;
     let labels = to_local_path(labels)?;
+    let (codes, prefixes) = (codes.unwrap_or_default(), prefixes.unwrap_or_default());
     let keys = find_feature_keys(&folder, codes, prefixes, vocabulary.as_deref())?;
     let parse_all = || -> crate::Result<FeatureSpec> {
         let windows = windows.iter().map(|w| w.parse()).collect::<crate::Result<_>>()?;
@@ -105,6 +112,19 @@ pub(in crate::sql) fn make_features_table(args: &[FunctionArg]) -> Result<Arc<dy
     let features = Arc::new(LabelFeatures::new(folder, Labels::read(labels)?, spec));
     let schema = features.schema(form).map_err(explain_error)?;
     Ok(Arc::new(FeaturesTable { features, tasks, form, schema }))
+}
+
+/// Returns the name of an option that is an empty list, if the options select no code. Without this
+/// check, they would select all codes, as if they were not given.
+fn find_empty_selection(
+    codes: Option<&[String]>,
+    prefixes: Option<&[String]>,
+) -> Option<&'static str> {
+    match (codes, prefixes) {
+        (Some([]), None | Some([])) => Some("codes"),
+        (None, Some([])) => Some("prefixes"),
+        _ => None,
+    }
 }
 
 /// Returns the codes of `vocabulary`, then `codes`, then `prefixes`. If none of them is given,

@@ -10,6 +10,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 
 use crate::functions::{SEVERAL_VOCABULARIES, differ_in_vocabulary};
 use crate::io::meds::VOCABULARY_METADATA;
+use crate::sql::workarounds::expressions::chosen_tokens::tag_chosen_tokens;
 
 /// Returns an error if the plan of an INSERT or UPDATE, also below EXPLAIN, writes values with an
 /// extension type to a column that has another one, or the same one with other parameters, or
@@ -22,7 +23,9 @@ pub(in crate::sql::statement) fn check_written_tensors(plan: &LogicalPlan) -> Re
         LogicalPlan::Dml(change) => change,
         _ => return Ok(()),
     };
-    let LogicalPlan::Projection(values) = change.input.as_ref() else { return Ok(()) };
+    // CASE and `coalesce` have no vocabulary before their analysis.
+    let input = tag_chosen_tokens(change.input.as_ref().clone())?;
+    let LogicalPlan::Projection(values) = &input else { return Ok(()) };
     let columns = change.target.schema();
     for value in &values.expr {
         let Expr::Alias(named) = value else { continue };

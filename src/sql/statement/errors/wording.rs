@@ -348,10 +348,11 @@ fn describe_arrow_error(e: &ArrowError) -> String {
     if message.starts_with("Error parsing timestamp from") {
         return format!("{message}; write a time such as '2024-01-31 10:00:00'");
     }
-    // Arrow's `take` loses the number of rows of a list of fixed size 0.
+    // Arrow's `take` loses the number of rows of a list of fixed size 0. The error does not name
+    // the column, so it may have another cause.
     if message == "all columns in a record batch must have the same length" {
         return format!(
-            "{message}; tensors with a size of 0, as of densify(x, [0]), cannot be sorted, grouped or joined: give sizes of 1 or more"
+            "{message}; if a column has tensors with a size of 0, as of densify(x, [0]), which cannot be sorted, grouped or joined, give sizes of 1 or more"
         );
     }
     message

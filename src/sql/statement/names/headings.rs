@@ -340,6 +340,9 @@ fn format_decimal_text(cast: &Cast) -> Option<String> {
 /// Adds parentheses around operands that bind looser than their operator. DataFusion omits them in
 /// names.
 fn add_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
+    if let Some(name) = name_query_test(&expr) {
+        return Ok(Transformed::yes(make_text_column(name)));
+    }
     let mut changed = false;
     let mut enclose = |operand: &mut Expr, outer: u8| {
         if find_expr_precedence(operand).is_some_and(|own| own < outer) {
@@ -477,6 +480,24 @@ const NOT: u8 = 3;
 
 fn find_operator_binding(op: Operator) -> u8 {
     find_precedence(&op.to_string()).unwrap_or(COMPARISON)
+}
+
+/// Returns the name of IN or EXISTS with a subquery, which DataFusion displays as `IN` or `EXISTS`.
+/// The plan does not have the text of the subquery.
+fn name_query_test(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::InSubquery(test) => {
+            let binds = find_expr_precedence(&test.expr).is_none_or(|own| own > COMPARISON);
+            let operand = test.expr.schema_name();
+            let operand = if binds { operand.to_string() } else { format!("({operand})") };
+            let word = if test.negated { "NOT IN" } else { "IN" };
+            Some(format!("{operand} {word} (SELECT ..)"))
+        }
+        Expr::Exists(test) => {
+            Some(format!("{}EXISTS (SELECT ..)", if test.negated { "NOT " } else { "" }))
+        }
+        _ => None,
+    }
 }
 
 /// Returns the precedence of the loosest operator outside parentheses in the displayed expression,

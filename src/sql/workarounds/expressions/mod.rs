@@ -1,6 +1,7 @@
 //! Replaces operators, functions and lambdas whose result DataFusion computes wrongly, for scalars,
 //! lists and structs.
 
+pub(in crate::sql) mod chosen_tokens;
 pub(in crate::sql) mod computed_lists;
 pub(in crate::sql) mod hidden_values;
 pub(in crate::sql) mod in_lists;

@@ -1,6 +1,7 @@
 //! Plans subqueries that DataFusion cannot plan: subqueries as conditions and as values, correlated
 //! subqueries and LATERAL. Also lets several nodes of a plan share rows, such as those of a CTE.
 
+pub(in crate::sql) mod case_guards;
 pub(in crate::sql) mod correlated;
 pub(in crate::sql) mod empty_queries;
 pub(in crate::sql) mod grouped_outer;

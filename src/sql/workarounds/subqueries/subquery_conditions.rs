@@ -18,6 +18,7 @@ use crate::sql::base::expression_parts::for_each_part;
 use crate::sql::base::outer_columns::{find_outer_columns, has_grouping_sets, hides_outer};
 use crate::sql::base::plan_nodes::{has_node, keeps_side};
 use crate::sql::base::subquery_parts::{find_query, has_one_row, has_query, is_subquery_test};
+use crate::sql::workarounds::subqueries::case_guards::guard_operands;
 use crate::sql::workarounds::subqueries::shared_rows::share_rows;
 
 /// Name given to the column of a subquery after IN, ANY or ALL. No other column has this name.
@@ -79,8 +80,9 @@ pub(in crate::sql) fn rewrite_subquery_conditions(plan: LogicalPlan) -> Result<L
             }
         })?;
         let LogicalPlan::Filter(filter) = node else { return Ok(Transformed::no(node)) };
-        let condition =
-            rewrite_condition(filter.predicate, NeededResults::TrueAlone, filter.input.schema())?;
+        let schema = filter.input.schema();
+        let condition = guard_operands(filter.predicate, schema)?;
+        let condition = rewrite_condition(condition, NeededResults::TrueAlone, schema)?;
         let filter = Filter::try_new(condition, filter.input)?;
         Ok(Transformed::yes(LogicalPlan::Filter(filter)))
     })?;

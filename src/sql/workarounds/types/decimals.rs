@@ -306,6 +306,12 @@ fn search_as_doubles(args: &mut [Expr], schema: &DFSchema) -> bool {
     }
     let Some(element) = find_element_field(&of_list) else { return false };
     let of_element = element.data_type().clone();
+    if let Some((digits, of_both)) = match_digits(wanted, &of_element)
+        && let Some(to_list) = replace_element_type(&of_list, of_both.clone())
+    {
+        *wanted = digits;
+        return cast_all([(list, to_list), (wanted, of_both)].into_iter(), schema);
+    }
     if of_wanted.is_integer()
         && of_element.is_floating()
         && !is_rounded_to(&of_element, wanted, &of_wanted)
@@ -316,6 +322,24 @@ fn search_as_doubles(args: &mut [Expr], schema: &DFSchema) -> bool {
     let Some([to_element, to_wanted]) = doubles.as_deref() else { return false };
     let Some(to_list) = replace_element_type(&of_list, to_element.clone()) else { return false };
     cast_all([(list, to_list), (wanted, to_wanted.clone())].into_iter(), schema)
+}
+
+/// Returns a literal of 16 to 38 digits as a decimal, and the decimal type that holds it and values
+/// of the decimal type `other`. Returns `None` if no type holds both.
+fn match_digits(literal: &Expr, other: &DataType) -> Option<(Expr, DataType)> {
+    let (_, digits) = find_long_number(literal)?;
+    let (decimal, before, after) = make_decimal_of_digits(digits)?;
+    let (DataType::Decimal32(precision, scale)
+    | DataType::Decimal64(precision, scale)
+    | DataType::Decimal128(precision, scale)) = other
+    else {
+        return None;
+    };
+    let fraction = usize::try_from(*scale).unwrap_or(0);
+    let whole = usize::from(*precision).saturating_sub(fraction).max(before);
+    let fraction = fraction.max(after);
+    let total = u8::try_from(whole + fraction).ok().filter(|total| *total <= 38)?;
+    Some((decimal, DataType::Decimal128(total, i8::try_from(fraction).ok()?)))
 }
 
 /// Functions that return the elements of all their arguments, which are lists.

@@ -14,6 +14,7 @@ use datafusion::logical_expr::{
 
 use crate::sql::base::outer_columns::hides_outer;
 use crate::sql::base::subquery_parts::{find_compared_value, find_query, is_subquery_test};
+use crate::sql::workarounds::subqueries::case_guards::{CaseBranch, guard_branch};
 use crate::sql::workarounds::subqueries::correlated::expand::{join_matches, join_values};
 use crate::sql::workarounds::subqueries::correlated::new_names::{NewNames, keep_name};
 use crate::sql::workarounds::subqueries::correlated::{
@@ -320,62 +321,6 @@ fn has_join(case: &Case, schema: &DFSchema) -> Result<bool> {
             })?;
     }
     Ok(found)
-}
-
-/// An operand of CASE. `When(i)` is condition `i`, or ELSE if `i` is the number of conditions.
-/// `Then(i)` is the value after THEN for condition `i`.
-#[derive(Clone, Copy)]
-enum CaseBranch {
-    When(usize),
-    Then(usize),
-}
-
-/// Returns a condition that is true for all rows for which CASE evaluates `branch`, if the CASE
-/// itself is evaluated for the rows for which `guard` is true (all rows if `None`). Returns `None`
-/// if no row can be excluded. The condition omits the first condition of CASE for which `is_guard`
-/// is false, and all later conditions.
-fn guard_branch(
-    case: &Case,
-    branch: CaseBranch,
-    guard: Option<&Expr>,
-    schema: &DFSchema,
-) -> Result<Option<Expr>> {
-    let (before, has_own) = match branch {
-        CaseBranch::When(at) => (at, false),
-        CaseBranch::Then(at) => (at, true),
-    };
-    let boxed = |value: bool| Box::new(lit(value));
-    let mut whens = Vec::new();
-    let mut otherwise = true;
-    let is_operand_known = case.expr.iter().all(|e| is_guard(e, schema).unwrap_or(false));
-    let parts = case.when_then_expr.iter().take(before.saturating_add(usize::from(has_own)));
-    for (at, (when, _)) in parts.enumerate() {
-        if !is_operand_known || !is_guard(when, schema)? {
-            break;
-        }
-        let is_own = at == before;
-        whens.push((when.clone(), boxed(is_own)));
-        otherwise = !is_own;
-    }
-    if whens.is_empty() {
-        return Ok(guard.cloned());
-    }
-    let is_evaluated = Expr::Case(Case::new(case.expr.clone(), whens, Some(boxed(otherwise))));
-    Ok(Some(match guard {
-        Some(guard) => {
-            let within = vec![(Box::new(guard.clone()), Box::new(is_evaluated))];
-            Expr::Case(Case::new(None, within, Some(boxed(false))))
-        }
-        None => is_evaluated,
-    }))
-}
-
-/// Whether a condition uses only columns of `schema`, no outer columns, no subqueries and no
-/// volatile functions, so that each evaluation for a row has the same result.
-fn is_guard(guard: &Expr, schema: &DFSchema) -> Result<bool> {
-    let is_of_rows = !guard.contains_outer()
-        && guard.column_refs().into_iter().all(|column| schema.has_column(column));
-    Ok(is_of_rows && !guard.is_volatile() && !guard.exists(|e| Ok(find_query(e).is_some()))?)
 }
 
 pub(super) fn list_column_exprs(plan: &LogicalPlan) -> Vec<Expr> {
