@@ -24,6 +24,8 @@ mod claimed_orders;
 mod clauses;
 #[path = "sql/codes.rs"]
 mod codes;
+#[path = "sql/computed_sort_keys.rs"]
+mod computed_sort_keys;
 #[path = "sql/conditions.rs"]
 mod conditions;
 #[path = "sql/copy_options.rs"]

@@ -27,7 +27,7 @@ use crate::functions::{
     OVER_TIMES, add_operators, all_aggregate, all_higher_order, all_scalar, build_clipped_element,
     build_clipped_slice, build_lazy_lambdas, build_null_subsets, build_shifted_windows,
     build_signed_counts, build_signed_windows, build_typed_lists, exact_aggregates,
-    extend_to_times, float_extremes, float_lists, is_for_signed, list_average, list_contains,
+    extend_to_times, float_extremes, float_lists, is_for_signed, list_contains, number_lists,
     remove_hidden_values, replaced_aggregates, scalar_functions, takes_unsigned,
 };
 use crate::sql::exec::memory_pool::ProcessPool;
@@ -244,7 +244,7 @@ fn add_functions(ctx: &SessionContext) {
     let lists = build_null_subsets()
         .into_iter()
         .chain([list_contains(), build_clipped_slice(), build_clipped_element()])
-        .chain(list_average())
+        .chain(number_lists())
         .chain(build_typed_lists())
         .chain(float_lists());
     let functions = build_signed_counts().into_iter().chain(lists).chain(scalar_functions());

@@ -764,3 +764,36 @@ async fn groups_of_lists_keep_types_and_names() {
     let plan = query_text(&ctx, "EXPLAIN SELECT x, count(*) FROM t GROUP BY x").await;
     assert!(plan.contains("list_to_key(") && plan.contains("key_to_list("), "{plan}");
 }
+
+const REPEATED: &str = "CREATE TABLE t AS SELECT * FROM (VALUES (1, 5, 'a'), (1, 5, 'b'), (2, 3, 'a'), (2, 3, 'b'), (2, 4, NULL), (3, NULL, 'a')) t(g, x, s)";
+const DISTINCT_BITS: &str =
+    "SELECT g, bit_xor(DISTINCT x) AS k, count(DISTINCT s) AS c FROM t GROUP BY g ORDER BY g";
+
+#[tokio::test]
+async fn bit_xor_of_distinct_values_uses_each_value_once() {
+    let cases = [
+        (DISTINCT_BITS, "1 5 2; 2 7 2; 3 NULL 1"),
+        (
+            "SELECT g, bit_xor(DISTINCT x) FILTER (WHERE s IS NOT NULL) AS k FROM t GROUP BY g ORDER BY g",
+            "1 5; 2 3; 3 NULL",
+        ),
+        (
+            "SELECT g, bit_xor(DISTINCT x) AS k FROM t GROUP BY ROLLUP (g) ORDER BY g",
+            "1 5; 2 7; 3 NULL; NULL 2",
+        ),
+        (
+            "SELECT g, bit_xor(DISTINCT x) AS k, bit_xor(x) AS a FROM (SELECT * FROM t UNION ALL SELECT * FROM t) u GROUP BY g ORDER BY g",
+            "1 5 0; 2 7 0; 3 NULL NULL",
+        ),
+        ("SELECT bit_xor(DISTINCT x) AS k, count(DISTINCT s) AS c FROM t", "2 2"),
+    ];
+    expect_rows(&[REPEATED], &cases).await;
+}
+
+#[tokio::test]
+async fn stock_bits_of_groups_still_ignore_distinct() {
+    let stock = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
+    stock_batches(&stock, REPEATED).await.unwrap();
+    let sql = "SELECT bit_xor(DISTINCT x) AS k, count(DISTINCT s) AS c FROM t GROUP BY g ORDER BY g";
+    assert_eq!(stock_ints(&stock, sql).await[..2], [0, 4]);
+}

@@ -600,7 +600,42 @@ async fn dates_in_lists_follow_the_rules_of_scalars() {
     assert!(e.contains("list_avg takes a list of numbers"), "{e}");
 }
 
-/// `functions::list_average` can be removed once this test fails.
+#[tokio::test]
+async fn functions_of_lists_of_numbers_reject_lists_of_lists() {
+    let ctx = serrate::sql::session();
+    for (call, advice) in [
+        ("list_avg([[1, 2], [3]])", "ragged_mean(x)"),
+        ("list_product([[1, 2], [3]])", "ragged_prod(x)"),
+        ("array_add([[1, 2]], NULL)", "x + y"),
+        ("array_add([1, 2], [[1], [2]])", "x + y"),
+        ("array_subtract([[1, 2]], [[3, 4]])", "x - y"),
+        ("array_scale([[1, 2]], 2)", "x * 2"),
+        ("array_normalize([[1, 2]])", "list_transform(x"),
+        ("inner_product([[1, 2]], [[1, 2]])", "ragged_sum(x * y)"),
+        ("cosine_distance([[1, 2]], [[1, 2]])", "flatten(x)"),
+    ] {
+        let e = error(&ctx, &format!("SELECT {call}")).await;
+        assert!(e.contains("takes lists of numbers, but the values of a list are List("), "{e}");
+        assert!(e.contains(advice), "{e}");
+    }
+    let cases = [(
+        "SELECT list_avg([1, NULL, 4]), list_product([2, 3]), array_scale([1, 2], 2), array_add([1], [2])",
+        "2.5 6.0 [2.0, 4.0] [3.0]",
+    )];
+    expect_rows(&[], &cases).await;
+}
+
+/// `OVER_NUMBERS` of `functions::number_lists` can be removed once this test fails.
+#[tokio::test]
+async fn stock_products_of_lists_are_still_internal_errors() {
+    let ctx = SessionContext::new();
+    for call in ["array_product", "array_avg", "array_normalize"] {
+        let e = stock_error(&ctx, &format!("SELECT {call}([[1, 2], [3]])")).await;
+        assert!(e.contains("could not cast array"), "{e}");
+    }
+}
+
+/// The refusal of times in `functions::number_lists` can be removed once this test fails.
 #[tokio::test]
 async fn stock_averages_of_times_are_still_numbers() {
     let ctx = SessionContext::new();

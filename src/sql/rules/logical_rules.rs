@@ -178,7 +178,7 @@ pub(super) static LOGICAL_RULES: &[SessionRule] = &[
         // Must run after `serrate_float_keys`, which replaces keys of windows with computed
         // expressions: this rule moves computed keys to a projection.
         step: RuleStep::LastLogical(ApplyOrder::BottomUp, computed_keys::project_computed_keys),
-        without: "`ORDER BY length(s) > 1` over several partitions fails, and windows by `abs(v), k` if `v` equals another column",
+        without: "`ORDER BY length(s) > 1` over several partitions and windows by `sqrt(x)` fail, and windows by `abs(v), k` if `v` equals another column",
         upstream: UpstreamReport::NotReported,
         until: RemovalCondition::Fails("stock_comparisons_of_functions_are_still_no_keys"),
     },
