@@ -24,9 +24,9 @@ pub(super) fn install_handler() {
 
 #[cfg(target_os = "linux")]
 extern "C" fn print_cause(_signal: libc::c_int) {
-    const MESSAGE: &[u8] = b"error: a page of a mapped file cannot be read (SIGBUS), because another \
-        program has cut the file, or the disk has failed; SET serrate.mmap = false makes this an \
-        error of the statement\n";
+    const MESSAGE: &[u8] = b"error: a page of a mapped file cannot be read (SIGBUS), because \
+        another program has cut the file, or the disk has failed; SET serrate.mmap = false makes \
+        this an error of the statement\n";
     // SAFETY: the buffer is static, and `write` is safe in handlers of signals.
     unsafe {
         libc::write(libc::STDERR_FILENO, MESSAGE.as_ptr().cast(), MESSAGE.len());

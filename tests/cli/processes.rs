@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::*;
 
 /// Returns the sorted names of the files and folders in a folder, including hidden ones.
-fn list_names(folder: &Path) -> Vec<String> {
+pub(super) fn list_names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     let mut names: Vec<String> =
         entries.map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
@@ -16,19 +16,19 @@ fn list_names(folder: &Path) -> Vec<String> {
     names
 }
 
-fn spawn_command(place: &Place, args: &[&str]) -> Child {
+pub(super) fn spawn_command(place: &Place, args: &[&str]) -> Child {
     let mut command = place.command();
     command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().unwrap()
 }
 
 #[cfg(unix)]
-fn send_signal(child: &Child, name: &str) {
+pub(super) fn send_signal(child: &Child, name: &str) {
     let id = child.id().to_string();
     assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
 }
 
-fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+pub(super) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
         assert!(start.elapsed() < Duration::from_secs(60), "{what}");
@@ -322,46 +322,6 @@ fn damaged_files_fail_one_statement_and_not_the_shell() {
     for name in ["offset-index.parquet", "uncompressed-length.arrow"] {
         fs::copy(data_path(&format!("damaged/{name}")), place.path(name)).unwrap();
         check_errors(name, name);
-    }
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn a_mapped_file_that_is_cut_ends_the_process_with_the_cause() {
-    use std::io::{BufRead, BufReader};
-    use std::os::unix::process::ExitStatusExt;
-
-    let place = Place::new();
-    for (mmap, ends) in [("true", true), ("false", false)] {
-        let rows = "SELECT value AS id FROM generate_series(1, 100000)";
-        place.ok(&["-c", &format!("COPY ({rows}) TO 'cut-{mmap}.nrt'")]);
-        let mut child = spawn_command(&place, &["-i", "-f", "csv"]);
-        let mut input = child.stdin.take().unwrap();
-        let mut output = BufReader::new(child.stdout.take().unwrap());
-        writeln!(input, "SET serrate.mmap = {mmap};").unwrap();
-        // The table has views of the map.
-        writeln!(input, "CREATE TABLE t AS SELECT * FROM 'cut-{mmap}.nrt';").unwrap();
-        writeln!(input, "SELECT 40 + 2 AS a;").unwrap();
-        let mut line = String::new();
-        while line.trim() != "42" {
-            line.clear();
-            assert_ne!(output.read_line(&mut line).unwrap(), 0, "the shell has ended");
-        }
-        let file = fs::OpenOptions::new().write(true).open(place.path(&format!("cut-{mmap}.nrt")));
-        file.unwrap().set_len(4096).unwrap();
-        // The shell may have ended before it reads the statement.
-        let _ = writeln!(input, "SELECT sum(id) AS s FROM t;");
-        drop(input);
-        let mut rest = String::new();
-        std::io::Read::read_to_string(&mut output, &mut rest).unwrap();
-        let ended = child.wait_with_output().unwrap();
-        let err = String::from_utf8_lossy(&ended.stderr);
-        if ends {
-            assert_eq!(ended.status.signal(), Some(7), "{err}");
-            assert!(err.contains("serrate.mmap = false"), "{err}");
-        } else {
-            assert!(ended.status.success() && rest.contains("5000050000"), "{rest} {err}");
-        }
     }
 }
 

@@ -47,7 +47,8 @@ type HeldFolder = Option<PathBuf>;
 /// The folders that this process has searched for leftovers, each with the time of the last search.
 static SWEPT: LazyLock<Mutex<HashMap<PathBuf, Instant>>> = LazyLock::new(Mutex::default);
 
-pub(crate) fn is_temporary(name: &OsStr) -> bool {
+/// Returns whether a name is that of a temporary file or folder of a writer, or of its lock file.
+pub fn is_temporary(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(PREFIX.as_bytes())
 }
 
@@ -189,6 +190,13 @@ impl NameLease {
     /// Returns the path to write to; nothing exists there yet.
     pub fn data_path(&self) -> PathBuf {
         self.make_path_with_ending(DATA)
+    }
+
+    /// Renames the file `name` in the temporary folder of the lease to `target`, a path in the folder
+    /// of the lease.
+    #[cfg(feature = "sql")]
+    pub fn move_out(&self, name: &OsStr, target: &Path) -> io::Result<()> {
+        fs::rename(self.data_path().join(name), target)
     }
 
     pub(super) fn aside_path(&self) -> PathBuf {
