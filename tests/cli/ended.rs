@@ -25,6 +25,29 @@ fn the_next_writer_to_a_folder_removes_files_of_a_killed_one() {
 }
 
 #[test]
+fn a_query_of_a_folder_completes_the_renames_of_a_killed_writer() {
+    let place = Place::new();
+    let count = "SELECT sum(a) AS s FROM 'x/'";
+    let leave_commit = |value: u8| {
+        // The writer was killed after it had recorded its commit, before the rename of the file.
+        fs::create_dir_all(place.path("x/.serrate-a.tmp")).unwrap();
+        fs::write(place.path("x/.serrate-a.lock"), "\"Spread\"").unwrap();
+        fs::write(place.path("x/.serrate-a.tmp/b.csv"), format!("a\n{value}\n")).unwrap();
+    };
+    leave_commit(2);
+    place.file("x/a.csv", "a\n1\n").file("x/b.csv", "a\n10\n");
+    let err = place.fails(1, &["--read-only", "-c", count]);
+    assert!(err.contains("an earlier process was interrupted"), "{err}");
+    for (value, pattern) in [(2, "x/"), (3, "x/*.csv")] {
+        leave_commit(value);
+        let statement = format!("SELECT 40 + sum(a) AS s FROM '{pattern}'");
+        let out = place.ok(&["-f", "csv", "-c", &statement]);
+        assert!(out.contains(&format!("{}", 41 + value)), "{out}");
+        assert_eq!(list_names(&place.path("x")), ["a.csv", "b.csv"]);
+    }
+}
+
+#[test]
 fn a_mapped_file_that_is_cut_ends_the_process_with_the_cause() {
     let place = Place::new();
     for (mmap, ends) in [("true", true), ("false", false)] {

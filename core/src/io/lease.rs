@@ -21,6 +21,8 @@ use tempfile::TempPath;
 use walkdir::WalkDir;
 
 use crate::access;
+#[cfg(any(feature = "parquet", feature = "sql"))]
+use crate::error::{Error, Result};
 use crate::locks::lock_mutex;
 
 const PREFIX: &str = ".serrate-";
@@ -379,10 +381,25 @@ fn sweep_folder(folder: &Path) {
 }
 
 /// Completes the commits of ended writers, so that a reader finds no mixture of old and new files.
-/// Ignores a folder that cannot be listed. Returns an error if an unfinished commit is in a folder
-/// that this process may not write to.
-#[cfg(any(test, feature = "parquet"))]
-pub(crate) fn complete_commits(folder: &Path) -> io::Result<()> {
+/// Ignores a folder that cannot be listed.
+///
+/// # Errors
+/// If an unfinished commit is in a folder that this process may not write to.
+#[cfg(any(feature = "parquet", feature = "sql"))]
+pub fn complete_commits(folder: &Path) -> Result<()> {
+    recover_commits(folder).map_err(|e| {
+        Error::file(
+            folder,
+            format!("an earlier process was interrupted while it replaced files of this folder, and the replacement cannot be completed; make the folder writable, or create the data set again: {e}"),
+        )
+    })
+}
+
+#[cfg(any(test, feature = "parquet", feature = "sql"))]
+fn recover_commits(folder: &Path) -> io::Result<()> {
+    if access::check_read(folder).is_err() {
+        return Ok(());
+    }
     let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
     for entry in entries.flatten() {
         let path = entry.path();
@@ -542,12 +559,12 @@ mod tests {
         assert_eq!(entries(&target), ["sub", "x"]);
         assert_eq!(fs::read(target.join("x")).unwrap(), b"new");
 
-        // `complete_commits`, which readers call, also completes a commit that was interrupted.
+        // `recover_commits`, which readers call, also completes a commit that was interrupted.
         let data = abandon(&target, ".serrate-e", Some(&CommitRecord::Spread));
         fs::remove_file(data.join("x")).unwrap();
         fs::create_dir(data.join("sub")).unwrap();
         fs::write(data.join("sub/y"), "newer").unwrap();
-        complete_commits(&target).unwrap();
+        recover_commits(&target).unwrap();
         assert_eq!(entries(&target), ["sub", "x"]);
         assert_eq!(fs::read(target.join("sub/y")).unwrap(), b"newer");
 
