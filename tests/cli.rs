@@ -11,6 +11,9 @@ mod confine;
 mod convert;
 #[path = "cli/dates.rs"]
 mod dates;
+#[cfg(target_os = "linux")]
+#[path = "cli/ended.rs"]
+mod ended;
 #[path = "cli/features.rs"]
 mod features;
 #[cfg(unix)]

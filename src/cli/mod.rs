@@ -5,6 +5,7 @@
 
 mod arguments;
 mod batches;
+mod bus_errors;
 mod check;
 mod code_prefixes;
 mod cohort;
@@ -68,6 +69,7 @@ pub fn main() -> ExitCode {
         }
     };
     panics::install_hook();
+    bus_errors::install_handler();
     match run_on_deep_stack(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.print_failure(),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::*;
 
 /// Returns the sorted names of the files and folders in a folder, including hidden ones.
-fn list_names(folder: &Path) -> Vec<String> {
+pub(super) fn list_names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     let mut names: Vec<String> =
         entries.map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
@@ -16,19 +16,19 @@ fn list_names(folder: &Path) -> Vec<String> {
     names
 }
 
-fn spawn_command(place: &Place, args: &[&str]) -> Child {
+pub(super) fn spawn_command(place: &Place, args: &[&str]) -> Child {
     let mut command = place.command();
     command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().unwrap()
 }
 
 #[cfg(unix)]
-fn send_signal(child: &Child, name: &str) {
+pub(super) fn send_signal(child: &Child, name: &str) {
     let id = child.id().to_string();
     assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
 }
 
-fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+pub(super) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
         assert!(start.elapsed() < Duration::from_secs(60), "{what}");

@@ -305,9 +305,6 @@ class Place:
             names = path.relative_to(out).parts
             if any(name.startswith(".serrate-") for name in names):
                 leftovers.append(path)
-            elif not named and "#" in path.name:
-                # A COPY to a folder was writing this file. No reader reads it as data, and no writer removes it.
-                pass
             elif path.is_file():
                 name = str(names) if named else ""
                 parts.append(name + hashlib.sha256(path.read_bytes()).hexdigest())

@@ -21,6 +21,8 @@ use tempfile::TempPath;
 use walkdir::WalkDir;
 
 use crate::access;
+#[cfg(any(feature = "parquet", feature = "sql"))]
+use crate::error::{Error, Result};
 use crate::locks::lock_mutex;
 
 const PREFIX: &str = ".serrate-";
@@ -47,7 +49,8 @@ type HeldFolder = Option<PathBuf>;
 /// The folders that this process has searched for leftovers, each with the time of the last search.
 static SWEPT: LazyLock<Mutex<HashMap<PathBuf, Instant>>> = LazyLock::new(Mutex::default);
 
-pub(crate) fn is_temporary(name: &OsStr) -> bool {
+/// Returns whether a name is that of a temporary file or folder of a writer, or of its lock file.
+pub fn is_temporary(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(PREFIX.as_bytes())
 }
 
@@ -189,6 +192,13 @@ impl NameLease {
     /// Returns the path to write to; nothing exists there yet.
     pub fn data_path(&self) -> PathBuf {
         self.make_path_with_ending(DATA)
+    }
+
+    /// Renames the file `name` in the temporary folder of the lease to `target`, a path in the folder
+    /// of the lease.
+    #[cfg(feature = "sql")]
+    pub fn move_out(&self, name: &OsStr, target: &Path) -> io::Result<()> {
+        fs::rename(self.data_path().join(name), target)
     }
 
     pub(super) fn aside_path(&self) -> PathBuf {
@@ -371,10 +381,25 @@ fn sweep_folder(folder: &Path) {
 }
 
 /// Completes the commits of ended writers, so that a reader finds no mixture of old and new files.
-/// Ignores a folder that cannot be listed. Returns an error if an unfinished commit is in a folder
-/// that this process may not write to.
-#[cfg(any(test, feature = "parquet"))]
-pub(crate) fn complete_commits(folder: &Path) -> io::Result<()> {
+/// Ignores a folder that cannot be listed.
+///
+/// # Errors
+/// If an unfinished commit is in a folder that this process may not write to.
+#[cfg(any(feature = "parquet", feature = "sql"))]
+pub fn complete_commits(folder: &Path) -> Result<()> {
+    recover_commits(folder).map_err(|e| {
+        Error::file(
+            folder,
+            format!("an earlier process was interrupted while it replaced files of this folder, and the replacement cannot be completed; make the folder writable, or create the data set again: {e}"),
+        )
+    })
+}
+
+#[cfg(any(test, feature = "parquet", feature = "sql"))]
+fn recover_commits(folder: &Path) -> io::Result<()> {
+    if access::check_read(folder).is_err() {
+        return Ok(());
+    }
     let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
     for entry in entries.flatten() {
         let path = entry.path();
@@ -534,12 +559,12 @@ mod tests {
         assert_eq!(entries(&target), ["sub", "x"]);
         assert_eq!(fs::read(target.join("x")).unwrap(), b"new");
 
-        // `complete_commits`, which readers call, also completes a commit that was interrupted.
+        // `recover_commits`, which readers call, also completes a commit that was interrupted.
         let data = abandon(&target, ".serrate-e", Some(&CommitRecord::Spread));
         fs::remove_file(data.join("x")).unwrap();
         fs::create_dir(data.join("sub")).unwrap();
         fs::write(data.join("sub/y"), "newer").unwrap();
-        complete_commits(&target).unwrap();
+        recover_commits(&target).unwrap();
         assert_eq!(entries(&target), ["sub", "x"]);
         assert_eq!(fs::read(target.join("sub/y")).unwrap(), b"newer");
 

@@ -11,6 +11,7 @@ use object_store::{MultipartUpload, PutPayload, PutResult, UploadPart};
 use serrate_core::internal::lock_mutex;
 
 use crate::access;
+use crate::sql::sources::temporary_target::TemporaryTarget;
 
 /// Folders that did not exist before the running writes, each with the number of running writes
 /// into it. If two writes into a folder fail, the last of them removes it.
@@ -64,12 +65,19 @@ impl Drop for FolderWrite {
 pub(super) struct LocalUpload {
     /// `None` once the file is complete.
     inner: Option<Box<dyn MultipartUpload>>,
+    /// The folder of the temporary file. Declared before `_write`, which removes the folders above
+    /// it if they are empty.
+    temporary: Option<TemporaryTarget>,
     _write: FolderWrite,
 }
 
 impl LocalUpload {
-    pub(super) fn new(inner: Box<dyn MultipartUpload>, write: FolderWrite) -> Self {
-        Self { inner: Some(inner), _write: write }
+    pub(super) fn new(
+        inner: Box<dyn MultipartUpload>,
+        temporary: Option<TemporaryTarget>,
+        write: FolderWrite,
+    ) -> Self {
+        Self { inner: Some(inner), temporary, _write: write }
     }
 }
 
@@ -93,6 +101,9 @@ impl MultipartUpload for LocalUpload {
         let Some(inner) = &mut self.inner else { return Err(make_ended_error()) };
         let completed = inner.complete().await?;
         self.inner = None;
+        if let Some(temporary) = self.temporary.take() {
+            temporary.finish()?;
+        }
         Ok(completed)
     }
 

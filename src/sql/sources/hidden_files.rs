@@ -20,8 +20,8 @@ use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{
     Attributes, CopyOptions, GetOptions, GetRange, GetResult, GetResultPayload, ListResult,
-    MultipartUpload, OBJECT_STORE_COALESCE_DEFAULT, ObjectMeta, ObjectStore, PutMultipartOptions,
-    PutOptions, PutPayload, PutResult, RenameOptions, coalesce_ranges,
+    MultipartUpload, OBJECT_STORE_COALESCE_DEFAULT, ObjectMeta, ObjectStore, PutMode,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, coalesce_ranges,
 };
 use serrate_core::internal::lock_mutex;
 use tokio::runtime::Handle;
@@ -29,6 +29,7 @@ use url::{Position, Url};
 
 use crate::access;
 use crate::sql::sources::created_folders::{CreatedFolders, FolderWrite, LocalUpload};
+use crate::sql::sources::temporary_target::{TemporaryTarget, to_store_error};
 use serrate_core::internal::is_hidden_name;
 
 /// Returns a runtime whose object stores, also those registered later, do not list hidden files:
@@ -221,13 +222,6 @@ fn open_for_head(location: &Path) -> Option<GetResult> {
     })
 }
 
-fn to_store_error(path: impl AsRef<std::path::Path>, e: io::Error) -> object_store::Error {
-    object_store::Error::Generic {
-        store: "LocalFileSystem",
-        source: Box::new(crate::Error::io(path, e)),
-    }
-}
-
 /// Runs `write`, which creates a local file, on one of Tokio's threads for blocking work. If the
 /// returned future is dropped, the thread may still create folders and the file. So `write` itself
 /// must drop the [`FolderWrite`] when the file is complete, and the empty folders are not removed
@@ -239,6 +233,26 @@ async fn create_file<T: Send + 'static>(
         Ok(runtime) => runtime.spawn_blocking(write).await?,
         Err(_) => write(),
     }
+}
+
+/// Writes a local file. It appears under its name when it is complete.
+fn put_file(
+    store: &dyn ObjectStore,
+    location: &Path,
+    payload: PutPayload,
+    options: PutOptions,
+) -> object_store::Result<PutResult> {
+    // A rename replaces an existing file, so other modes are left to the store.
+    let temporary = match options.mode {
+        PutMode::Overwrite => TemporaryTarget::create(location)?,
+        PutMode::Create | PutMode::Update(_) => None,
+    };
+    let written = temporary.as_ref().map_or(location, TemporaryTarget::location);
+    let result = block_on(store.put_opts(written, payload, options))?;
+    if let Some(temporary) = temporary {
+        temporary.finish()?;
+    }
+    Ok(result)
 }
 
 /// Whether an object is not hidden and so appears in the listing of the folder `prefix`.
@@ -277,7 +291,7 @@ impl ObjectStore for VisibleFiles {
         };
         let (inner, location) = (Arc::clone(&self.inner), location.clone());
         let put = move || {
-            let done = block_on(inner.put_opts(&location, payload, options));
+            let done = put_file(inner.as_ref(), &location, payload, options);
             drop(write);
             done
         };
@@ -295,8 +309,11 @@ impl ObjectStore for VisibleFiles {
         let (inner, location) = (Arc::clone(&self.inner), location.clone());
         // If this future is dropped, the thread drops the upload, which removes its file.
         let begin = move || {
-            let upload = block_on(inner.put_multipart_opts(&location, options))?;
-            Ok(Box::new(LocalUpload::new(upload, write)) as Box<dyn MultipartUpload>)
+            let temporary = TemporaryTarget::create(&location)?;
+            let written = temporary.as_ref().map_or(&location, TemporaryTarget::location);
+            let upload = block_on(inner.put_multipart_opts(written, options))?;
+            let upload = LocalUpload::new(upload, temporary, write);
+            Ok(Box::new(upload) as Box<dyn MultipartUpload>)
         };
         create_file(begin).await
     }

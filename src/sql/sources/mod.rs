@@ -47,6 +47,7 @@ mod store_reads;
 pub(in crate::sql) mod stores;
 pub(in crate::sql) mod table_provider;
 pub(in crate::sql) mod target_sink;
+mod temporary_target;
 pub(in crate::sql) mod training;
 pub(in crate::sql) mod upload;
 pub(in crate::sql) mod urls;

@@ -69,12 +69,7 @@ impl MedsDataset {
                 "the folder is not a MEDS data set; give a folder that has shards in data/**/*.parquet",
             ));
         }
-        complete_commits(&root).map_err(|e| {
-            Error::file(
-                &root,
-                format!("an earlier process was interrupted while it replaced files of this folder, and the replacement cannot be completed; make the folder writable, or create the data set again: {e}"),
-            )
-        })?;
+        complete_commits(&root)?;
         let shards = open_shards(&data)?;
         if shards.is_empty() {
             return Err(Error::file(

@@ -16,6 +16,7 @@ use crate::access;
 use crate::array::exact_casts::{InexactCast, cast_integers};
 use crate::array::{Layout, Offsets, RaggedArray};
 use crate::error::{Error, Result};
+use crate::io::lease::complete_commits;
 use crate::io::meds::file::{MedsFile, list_files_with_ending};
 use crate::io::meds::{
     MedsShard, NeededColumns, VOCABULARY_METADATA, Vocabulary, find_time_type,
@@ -66,6 +67,7 @@ impl TensorizedCohort {
     /// be read.
     pub fn open(root: impl AsRef<Path>) -> Result<Self> {
         let root = root.as_ref().to_path_buf();
+        complete_commits(&root)?;
         let schemas = list_files_with_ending(&root.join(SCHEMAS), "parquet")?;
         let tensors = list_files_with_ending(&root.join(TENSORS), "nrt")?;
         if schemas.is_empty() {

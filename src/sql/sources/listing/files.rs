@@ -14,7 +14,7 @@ use glob::{MatchOptions, Pattern};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStoreExt};
-use serrate_core::internal::{FileStamp, is_hidden, make_natural_key};
+use serrate_core::internal::{FileStamp, complete_commits, is_hidden, make_natural_key};
 
 use crate::access;
 use crate::sql::base::blocking::run_blocking;
@@ -143,6 +143,7 @@ impl FileSet {
                 Err(e) => return Err(DataFusionError::ObjectStore(Box::new(e))),
             }
         }
+        complete_renames(path).await?;
         let without_subfolders = state.config_options().execution.listing_table_ignore_subdirectory;
         let mut files: Vec<ListedFile> = store
             .list(Some(path.prefix()))
@@ -195,6 +196,15 @@ impl FileSet {
             }
         }
     }
+}
+
+/// Renames the remaining files of a writer to a local folder that was killed between its renames.
+async fn complete_renames(path: &ListingTableUrl) -> Result<()> {
+    if path.scheme() != "file" {
+        return Ok(());
+    }
+    let folder = LocalFileSystem::new().path_to_filesystem(path.prefix())?;
+    run_blocking(move || complete_commits(&folder)).await
 }
 
 /// Lists the entries below a local path that cannot be read as files and are not hidden.
