@@ -24,7 +24,7 @@ const VALUE_BYTES: usize = 8;
 /// whose results are not much longer than the arguments.
 pub(super) fn charge_result(name: &str, args: &ScalarFunctionArgs) -> Result<Option<MemoryCharge>> {
     let [value, counts, rest @ ..] = args.args.as_slice() else { return Ok(None) };
-    let (is_one, rows) = count_call_rows(args);
+    let (_, rows) = count_call_rows(args);
     let sizes = match name {
         "array_repeat" => measure_values(value, rows, VALUE_BYTES)?,
         "repeat" => measure_values(value, rows, 0)?,
