@@ -546,6 +546,39 @@ async fn errors_list_each_valid_column_once() {
 }
 
 #[tokio::test]
+async fn errors_say_how_text_is_quoted() {
+    let ctx = serrate::sql::session();
+    let from = "FROM (SELECT 'x' AS sex) t";
+    for (sql, expected) in [
+        (
+            format!("SELECT sex {from} WHERE sex = \"Male\""),
+            "Valid fields are t.sex.\nDouble quotes enclose a name; write text as 'Male'.",
+        ),
+        (
+            "SELECT \"it's\"".to_owned(),
+            "No field named \"it's\".\nDouble quotes enclose a name; write text as 'it''s'.",
+        ),
+    ] {
+        let e = rows_or_error(&ctx, &sql).await;
+        assert!(e.ends_with(expected), "{sql}: {e}");
+    }
+    // A suggested column explains the error better, and `male` is not in quotes.
+    for name in ["\"se\"", "male", "t.\"male\""] {
+        let e = rows_or_error(&ctx, &format!("SELECT {name} {from}")).await;
+        assert!(e.contains("No field named") && !e.contains("Double quotes"), "{name}: {e}");
+    }
+}
+
+#[tokio::test]
+async fn errors_say_how_to_name_a_column_of_several_tables() {
+    let ctx = serrate::sql::session();
+    let sql = "SELECT id FROM (SELECT 1 AS id) t JOIN (SELECT 1 AS id) u ON t.id = u.id";
+    let e = rows_or_error(&ctx, sql).await;
+    let expected = "Ambiguous reference to unqualified field id; several tables have this column: write the table before it, as in t.id, or join the tables with USING";
+    assert!(e.contains(expected), "{e}");
+}
+
+#[tokio::test]
 async fn errors_list_columns_of_files_without_the_path() {
     let dir = tempfile::tempdir().unwrap();
     let path = display_path(&dir.path().join("x.parquet"));

@@ -45,7 +45,7 @@ use crate::sql::statement::commands::written_decimals::{
 };
 use crate::sql::statement::commands::written_tensors::check_written_tensors;
 use crate::sql::statement::errors::clauses::{self, find_other_forms, refuse_using_sample};
-use crate::sql::statement::errors::hints::find_conditions;
+use crate::sql::statement::errors::hints::WrittenTexts;
 use crate::sql::statement::errors::misplaced_windows::find_window_alias;
 use crate::sql::statement::errors::table_clauses::find_pivot;
 use crate::sql::statement::keys::prepared_distinct::replace_distinct_on;
@@ -343,7 +343,8 @@ async fn plan_statement(
     clauses::check_statement_clauses(state, &statement)?;
     write_out_targets(&mut statement)?;
     adapt_created_columns(state, &mut statement);
-    let plan = Box::pin(plan_with_aliases(ctx, state, statement, &written.conditions)).await?;
+    let planned = Box::pin(plan_with_aliases(ctx, state, statement, &written.texts.conditions));
+    let plan = planned.await.map_err(|e| written.texts.explain_quotes(e))?;
     let plan = share_ctes(state, plan)?;
     let plan = written.complete_plan(state, plan)?;
     if let LogicalPlan::Copy(copy) = &plan {
@@ -363,8 +364,7 @@ struct WrittenStatement {
     /// Whether the statement is PREPARE without types of parameters.
     lacks_types: bool,
     created: Option<CreatedFromQuery>,
-    /// WHERE, HAVING and QUALIFY as strings, for error messages.
-    conditions: Vec<String>,
+    texts: WrittenTexts,
     casts: WrittenCasts,
 }
 
@@ -386,7 +386,7 @@ impl WrittenStatement {
             prepared: parse_prepare(statement),
             lacks_types: prepares_without_types(statement),
             created: CreatedFromQuery::from_statement(statement),
-            conditions: find_conditions(statement),
+            texts: WrittenTexts::from_statement(statement),
             casts: match by_name::find_insert(statement) {
                 Some(insert) => WrittenCasts::from_insert(insert),
                 None => WrittenCasts::from_update(statement),
