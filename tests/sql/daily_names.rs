@@ -579,6 +579,27 @@ async fn errors_say_how_to_name_a_column_of_several_tables() {
 }
 
 #[tokio::test]
+async fn errors_of_frequent_mistakes_say_what_to_write() {
+    let ctx = serrate::sql::session();
+    for (sql, expected) in [
+        ("FROM meds(\"x\")", "meds takes one string in single quotes"),
+        ("FROM vocab(\"x\")", "vocab takes one string in single quotes"),
+        ("SELECT [now()] + 1", "write a number as an interval, as in n * INTERVAL '1 day'"),
+        ("SELECT 1.5 + [now()]", "write a number as an interval, as in n * INTERVAL '1 day'"),
+        ("SELECT now() + 1", "write a number as an interval, as in n * INTERVAL '1 day'"),
+        ("SELECT ragged_filter([1], [[true]])", "such as ragged_any(mask, -1)"),
+        ("SELECT date_trunc([now()], 'month')", "check the number and the order of the arguments"),
+        (
+            "SELECT c FROM (SELECT [1] AS x) t, unnest(x) AS c",
+            "c is the table of unnest; to name its column, write unnest(..) AS c(value).",
+        ),
+    ] {
+        let e = rows_or_error(&ctx, sql).await;
+        assert!(e.contains(expected), "{sql}: {e}");
+    }
+}
+
+#[tokio::test]
 async fn errors_list_columns_of_files_without_the_path() {
     let dir = tempfile::tempdir().unwrap();
     let path = display_path(&dir.path().join("x.parquet"));

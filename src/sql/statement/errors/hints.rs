@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::common::utils::datafusion_strsim::levenshtein;
-use datafusion::common::{Column, SchemaError};
+use datafusion::common::{Column, SchemaError, TableReference};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::sqlparser::ast::{Expr, Select, Visitor};
 use datafusion::sql::parser::Statement;
@@ -28,7 +28,9 @@ pub(in crate::sql) fn explain_error(e: DataFusionError, conditions: &[String]) -
         }
         DataFusionError::SchemaError(error, backtrace) => {
             let error = remove_calls(*error);
-            let explained = explain_twins(&error).or_else(|| explain_ambiguous(&error));
+            let explained = explain_twins(&error)
+                .or_else(|| explain_ambiguous(&error))
+                .or_else(|| explain_unnamed_elements(&error));
             match explained.or_else(|| remove_far_suggestion(&error)) {
                 Some(message) => DataFusionError::Plan(message),
                 None => DataFusionError::SchemaError(Box::new(error), backtrace),
@@ -337,7 +339,7 @@ fn explain_call(message: &str) -> Option<String> {
             "{name} takes scalars, but its argument is a list ({call}); use {ours}(..) for lists"
         ),
         None => format!(
-            "{name} does not accept lists with these types of values ({call}); cast the values first, as in ragged_cast(x, 'DOUBLE')"
+            "{name} does not accept lists with these types of values ({call}); check the number and the order of the arguments, or cast the values, as in ragged_cast(x, 'DOUBLE')"
         ),
     })
 }
@@ -428,6 +430,22 @@ fn explain_twins(error: &SchemaError) -> Option<String> {
     Some(format!(
         "a SELECT has the column {column} and another column with the name {name}; give one of them another alias, as in SELECT .. AS other"
     ))
+}
+
+/// Adds to DataFusion's error that a name is no column, if it is the alias of `unnest` in FROM, how
+/// the elements get a name. Returns `None` for other errors.
+fn explain_unnamed_elements(error: &SchemaError) -> Option<String> {
+    let SchemaError::FieldNotFound { field, valid_fields } = error else { return None };
+    let is_unnest = |valid: &Column| {
+        let table = valid.relation.as_ref().map(TableReference::table);
+        table == Some(field.name.as_str()) && valid.name.starts_with("UNNEST(")
+    };
+    (field.relation.is_none() && valid_fields.iter().any(is_unnest)).then(|| {
+        let table = field.quoted_flat_name();
+        format!(
+            "{error}\n{table} is the table of unnest; to name its column, write unnest(..) AS {table}(value)."
+        )
+    })
 }
 
 /// Adds to DataFusion's error that a name is a column of several tables how to name one of them.
