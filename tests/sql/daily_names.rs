@@ -546,6 +546,19 @@ async fn errors_list_each_valid_column_once() {
 }
 
 #[tokio::test]
+async fn show_tables_lists_the_tables_of_the_user() {
+    expect_rows(
+        &["CREATE TABLE t AS SELECT 1 AS a", "CREATE VIEW b AS SELECT 2 AS a"],
+        &[("SHOW TABLES", "datafusion public b VIEW; datafusion public t BASE TABLE")],
+    )
+    .await;
+    let ctx = serrate::sql::session();
+    assert_eq!(rows_or_error(&ctx, "SHOW TABLES").await, "");
+    let views = "SELECT count(*) > 0 FROM information_schema.tables";
+    assert_eq!(rows_or_error(&ctx, views).await, "true");
+}
+
+#[tokio::test]
 async fn errors_say_how_text_is_quoted() {
     let ctx = serrate::sql::session();
     let from = "FROM (SELECT 'x' AS sex) t";

@@ -32,6 +32,7 @@ use crate::sql::statement::commands::copy_targets::{
 use crate::sql::statement::commands::created_tables::{
     CreatedFromQuery, compute_rows, drop_temporary,
 };
+use crate::sql::statement::commands::listed_tables::write_out_show;
 use crate::sql::statement::commands::own_settings::reset_to_default;
 use crate::sql::statement::commands::replaced_kinds::refuse_other_kind;
 use crate::sql::statement::commands::row_structs::name_inserted_rows;
@@ -337,6 +338,7 @@ async fn plan_statement(
     refreshed: &mut HashSet<String>,
 ) -> Result<LogicalPlan> {
     let mut statement = expand_execute(state, statement)?;
+    write_out_show(&mut statement)?;
     refresh_views(ctx, state, &statement, refreshed).await?;
     let written = WrittenStatement::read(&mut statement);
     complete_change(ctx, &mut statement, refreshed).await?;
