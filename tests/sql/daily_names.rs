@@ -600,6 +600,8 @@ async fn errors_of_frequent_mistakes_say_what_to_write() {
         ("SELECT [now()] + 1", "write a number as an interval, as in n * INTERVAL '1 day'"),
         ("SELECT 1.5 + [now()]", "write a number as an interval, as in n * INTERVAL '1 day'"),
         ("SELECT now() + 1", "write a number as an interval, as in n * INTERVAL '1 day'"),
+        ("SELECT ak.sum([1])", "there is no function ak.sum; write ragged_sum(..)"),
+        ("SELECT np.abs([1])", "there is no function np.abs; write ragged_abs(..)"),
         ("SELECT ragged_filter([1], [[true]])", "such as ragged_any(mask, -1)"),
         ("SELECT date_trunc([now()], 'month')", "check the number and the order of the arguments"),
         (

@@ -14,7 +14,9 @@ use datafusion::sql::parser::{CopyToSource, Statement};
 use crate::sql::base::syntax::to_plain_name;
 use crate::sql::checks::elements::split_top_level;
 use crate::sql::from::table_function_planner::is_table_function;
-use crate::sql::statement::functions::counterparts::{LIST_PREFIXES, find_counterpart};
+use crate::sql::statement::functions::counterparts::{
+    LIST_PREFIXES, find_counterpart, is_call_of_module,
+};
 use crate::sql::statement::functions::shorthands::{list_shorthand_arities, list_shorthand_names};
 
 /// Returns the known names that are similar to `name`, or equal but for a prefix such as `ragged_`,
@@ -186,6 +188,7 @@ fn explain_unknown_function(
     let is_function = |name: &str| state.scalar_functions().contains_key(name);
     if let Some((value, call)) = name.rsplit_once('.')
         && is_function(call)
+        && !is_call_of_module(name)
     {
         return Some(format!(
             "there is no function {name}; a call after a dot is not supported, so write {call}({value})"
