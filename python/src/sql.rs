@@ -791,12 +791,6 @@ impl RecordBatchReader for ResultReader {
     }
 }
 
-impl Drop for ResultReader {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
 /// Exports a reader as a capsule of the Arrow C stream interface.
 pub(crate) fn export_stream<'py>(
     py: Python<'py>,

@@ -67,7 +67,7 @@ fn check_mask(plan: &CallPlan<'_>) -> Result<NestedListType> {
     let mask = plan.find_boolean_lists(1)?;
     if mask.depth() > lists.depth() {
         return Err(plan.refuse_call(format!(
-            "argument 2 (mask) has {} levels of lists, but argument 1 has only {}; give a mask with at most as many levels as argument 1",
+            "argument 2 (mask) has {} levels of lists, but argument 1 has only {}; give a mask with at most as many levels as argument 1, such as ragged_any(mask, -1), which has one level less",
             mask.depth(),
             lists.depth()
         )));

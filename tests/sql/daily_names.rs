@@ -546,6 +546,75 @@ async fn errors_list_each_valid_column_once() {
 }
 
 #[tokio::test]
+async fn show_tables_lists_the_tables_of_the_user() {
+    expect_rows(
+        &["CREATE TABLE t AS SELECT 1 AS a", "CREATE VIEW b AS SELECT 2 AS a"],
+        &[("SHOW TABLES", "datafusion public b VIEW; datafusion public t BASE TABLE")],
+    )
+    .await;
+    let ctx = serrate::sql::session();
+    assert_eq!(rows_or_error(&ctx, "SHOW TABLES").await, "");
+    let views = "SELECT count(*) > 0 FROM information_schema.tables";
+    assert_eq!(rows_or_error(&ctx, views).await, "true");
+}
+
+#[tokio::test]
+async fn errors_say_how_text_is_quoted() {
+    let ctx = serrate::sql::session();
+    let from = "FROM (SELECT 'x' AS sex) t";
+    for (sql, expected) in [
+        (
+            format!("SELECT sex {from} WHERE sex = \"Male\""),
+            "Valid fields are t.sex.\nDouble quotes enclose a name; write text as 'Male'.",
+        ),
+        (
+            "SELECT \"it's\"".to_owned(),
+            "No field named \"it's\".\nDouble quotes enclose a name; write text as 'it''s'.",
+        ),
+    ] {
+        let e = rows_or_error(&ctx, &sql).await;
+        assert!(e.ends_with(expected), "{sql}: {e}");
+    }
+    // A suggested column explains the error better, and `male` is not in quotes.
+    for name in ["\"se\"", "male", "t.\"male\""] {
+        let e = rows_or_error(&ctx, &format!("SELECT {name} {from}")).await;
+        assert!(e.contains("No field named") && !e.contains("Double quotes"), "{name}: {e}");
+    }
+}
+
+#[tokio::test]
+async fn errors_say_how_to_name_a_column_of_several_tables() {
+    let ctx = serrate::sql::session();
+    let sql = "SELECT id FROM (SELECT 1 AS id) t JOIN (SELECT 1 AS id) u ON t.id = u.id";
+    let e = rows_or_error(&ctx, sql).await;
+    let expected = "Ambiguous reference to unqualified field id; several tables have this column: write the table before it, as in t.id, or join the tables with USING";
+    assert!(e.contains(expected), "{e}");
+}
+
+#[tokio::test]
+async fn errors_of_frequent_mistakes_say_what_to_write() {
+    let ctx = serrate::sql::session();
+    for (sql, expected) in [
+        ("FROM meds(\"x\")", "meds takes one string in single quotes"),
+        ("FROM vocab(\"x\")", "vocab takes one string in single quotes"),
+        ("SELECT [now()] + 1", "write a number as an interval, as in n * INTERVAL '1 day'"),
+        ("SELECT 1.5 + [now()]", "write a number as an interval, as in n * INTERVAL '1 day'"),
+        ("SELECT now() + 1", "write a number as an interval, as in n * INTERVAL '1 day'"),
+        ("SELECT ak.sum([1])", "there is no function ak.sum; write ragged_sum(..)"),
+        ("SELECT np.abs([1])", "there is no function np.abs; write ragged_abs(..)"),
+        ("SELECT ragged_filter([1], [[true]])", "such as ragged_any(mask, -1)"),
+        ("SELECT date_trunc([now()], 'month')", "check the number and the order of the arguments"),
+        (
+            "SELECT c FROM (SELECT [1] AS x) t, unnest(x) AS c",
+            "c is the table of unnest; to name its column, write unnest(..) AS c(value).",
+        ),
+    ] {
+        let e = rows_or_error(&ctx, sql).await;
+        assert!(e.contains(expected), "{sql}: {e}");
+    }
+}
+
+#[tokio::test]
 async fn errors_list_columns_of_files_without_the_path() {
     let dir = tempfile::tempdir().unwrap();
     let path = display_path(&dir.path().join("x.parquet"));

@@ -224,6 +224,7 @@ async fn unsupported_syntax_is_refused_with_an_explanation() {
         ("SELECT a: 1", "write SELECT 1 AS x instead"),
         ("TABLE t", "write FROM t"),
         ("DESCRIBE", "write SHOW TABLES"),
+        ("DESCRIBE meds('x')", "write DESCRIBE FROM and the call"),
         ("COMMENT ON TABLE t IS 'x'", "COMMENT ON at line 1"),
         ("SET VARIABLE a = 1", "EXECUTE p(..)"),
         ("CREATE TABLE n (a) AS SELECT 1", "as in CREATE TABLE t AS SELECT 1 AS a"),

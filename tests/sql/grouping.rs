@@ -765,7 +765,7 @@ async fn groups_of_lists_keep_types_and_names() {
     assert!(plan.contains("list_to_key(") && plan.contains("key_to_list("), "{plan}");
 }
 
-const REPEATED: &str = "CREATE TABLE t AS SELECT * FROM (VALUES (1, 5, 'a'), (1, 5, 'b'), (2, 3, 'a'), (2, 3, 'b'), (2, 4, NULL), (3, NULL, 'a')) t(g, x, s)";
+const REPEATED_VALUES: &str = "CREATE TABLE t AS SELECT * FROM (VALUES (1, 5, 'a'), (1, 5, 'b'), (2, 3, 'a'), (2, 3, 'b'), (2, 4, NULL), (3, NULL, 'a')) t(g, x, s)";
 const DISTINCT_BITS: &str =
     "SELECT g, bit_xor(DISTINCT x) AS k, count(DISTINCT s) AS c FROM t GROUP BY g ORDER BY g";
 
@@ -787,13 +787,13 @@ async fn bit_xor_of_distinct_values_uses_each_value_once() {
         ),
         ("SELECT bit_xor(DISTINCT x) AS k, count(DISTINCT s) AS c FROM t", "2 2"),
     ];
-    expect_rows(&[REPEATED], &cases).await;
+    expect_rows(&[REPEATED_VALUES], &cases).await;
 }
 
 #[tokio::test]
 async fn stock_bits_of_groups_still_ignore_distinct() {
     let stock = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
-    stock_batches(&stock, REPEATED).await.unwrap();
+    stock_batches(&stock, REPEATED_VALUES).await.unwrap();
     let sql = "SELECT bit_xor(DISTINCT x) AS k, count(DISTINCT s) AS c FROM t GROUP BY g ORDER BY g";
     assert_eq!(stock_ints(&stock, sql).await[..2], [0, 4]);
 }

@@ -444,12 +444,22 @@ impl Validator for ShellHelper {
     }
 }
 
-/// Whether Enter runs the text: an empty line, a command that begins with `.` or `\`, or
-/// statements that end with `;`.
+/// Commands that need no dot, as in other shells, because no statement begins with these words.
+const DOTLESS_COMMANDS: [&str; 3] = ["exit", "help", "quit"];
+
+/// Returns the command of the shell in `text` without its dot or backslash, or `None` if `text` has
+/// statements.
+pub(super) fn find_command(text: &str) -> Option<&str> {
+    let text = text.trim();
+    let word = text.trim_end_matches(';').trim_end();
+    text.strip_prefix(['.', '\\']).or_else(|| DOTLESS_COMMANDS.contains(&word).then_some(word))
+}
+
+/// Whether Enter runs the text: an empty line, a command of the shell, or statements that end with
+/// `;`.
 pub(super) fn is_complete(text: &str, dialect: &Dialect) -> bool {
-    let start = text.trim_start();
     // `split_statements` fails for an open quote or comment: the text continues on the next line.
-    start.starts_with(['.', '\\'])
+    find_command(text).is_some()
         || script::split_statements(text, dialect).is_ok_and(|s| s.complete)
 }
 
@@ -466,6 +476,22 @@ mod tests {
         }
         for open in ["SELECT 1", "SELECT ';", "SELECT 1; SELECT", "SELECT 1 /* ;"] {
             assert!(!is_complete(open, &Dialect::DuckDB), "{open}");
+        }
+    }
+
+    #[test]
+    fn some_commands_need_no_dot() {
+        for (text, command) in [
+            (" .tables\n", Some("tables")),
+            ("\\x", Some("x")),
+            ("exit", Some("exit")),
+            ("quit;\n", Some("quit")),
+            ("help", Some("help")),
+            ("tables", None),
+            ("help me", None),
+            ("SELECT 1\nhelp", None),
+        ] {
+            assert_eq!(find_command(text), command, "{text}");
         }
     }
 

@@ -23,7 +23,7 @@ use super::output::find_terminal_width;
 use super::statement_runner::StatementRunner;
 use crate::access;
 use crate::functions::wrap_words;
-use complete::{EnterKey, SessionNames, ShellHelper, is_complete, list_modes};
+use complete::{EnterKey, SessionNames, ShellHelper, find_command, is_complete, list_modes};
 use prompts::{COMMANDS, PROMPT};
 
 /// Runs statements until the end of input. An error is reported and does not end the shell.
@@ -75,7 +75,7 @@ pub(super) async fn run(mut runner: StatementRunner) -> Outcome {
             let _ = editor.append_history(history);
         }
         interrupt::clear_interrupt();
-        let result = match text.trim().strip_prefix(['.', '\\']) {
+        let result = match find_command(&text) {
             Some(command) => run_command(&mut runner, command).await,
             None => runner.run_script("", &text).await.map(ControlFlow::Continue),
         };

@@ -36,8 +36,8 @@ impl TableFunctionImpl for VocabFunction {
             return Ok(Arc::new(MemTable::try_new(schema, vec![vec![batch]])?));
         }
         plan_err!(
-            "vocab takes one string, the path of a codes.parquet or of a folder that contains one, \
-             such as vocab('DIR/metadata/codes.parquet'); found vocab({})",
+            "vocab takes one string in single quotes, the path of a codes.parquet or of a folder that \
+             contains one, such as vocab('DIR/metadata/codes.parquet'); found vocab({})",
             args.exprs().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
         )
     }

@@ -51,7 +51,7 @@ impl TableFunctionImpl for MedsFunction {
             return Ok(Arc::new(MedsTable::open(to_local_path(path)?)?));
         }
         plan_err!(
-            "meds takes one string, the folder of a MEDS data set, such as meds('tests/data/synthea-meds'); found meds({})",
+            "meds takes one string in single quotes, the folder of a MEDS data set, such as meds('tests/data/synthea-meds'); found meds({})",
             args.exprs().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
         )
     }

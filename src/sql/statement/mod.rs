@@ -8,6 +8,7 @@
 //! syntax tree
 //!  | `prepare_statement`  formats, EXPLAIN; `SyntaxRewriter`: one walk over all expressions and queries
 //!  | `plan_with_views`    1 replanned    arguments of EXECUTE; plans views again
+//!  |                        listed_tables   SHOW TABLES
 //!  |                      2 by_name      INSERT .. BY NAME and DEFAULT VALUES
 //!  |                        clauses, update_targets   reject what the planner would ignore
 //!  |                        plain_queries   whether the query skips the steps from 3 to 7

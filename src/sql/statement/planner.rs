@@ -32,6 +32,7 @@ use crate::sql::statement::commands::copy_targets::{
 use crate::sql::statement::commands::created_tables::{
     CreatedFromQuery, compute_rows, drop_temporary,
 };
+use crate::sql::statement::commands::listed_tables::write_out_show;
 use crate::sql::statement::commands::own_settings::reset_to_default;
 use crate::sql::statement::commands::replaced_kinds::refuse_other_kind;
 use crate::sql::statement::commands::row_structs::name_inserted_rows;
@@ -45,7 +46,7 @@ use crate::sql::statement::commands::written_decimals::{
 };
 use crate::sql::statement::commands::written_tensors::check_written_tensors;
 use crate::sql::statement::errors::clauses::{self, find_other_forms, refuse_using_sample};
-use crate::sql::statement::errors::hints::find_conditions;
+use crate::sql::statement::errors::hints::WrittenTexts;
 use crate::sql::statement::errors::misplaced_windows::find_window_alias;
 use crate::sql::statement::errors::table_clauses::find_pivot;
 use crate::sql::statement::keys::prepared_distinct::replace_distinct_on;
@@ -338,13 +339,15 @@ async fn plan_statement(
     refreshed: &mut HashSet<String>,
 ) -> Result<LogicalPlan> {
     let mut statement = expand_execute(state, statement)?;
+    write_out_show(&mut statement)?;
     refresh_views(ctx, state, &statement, refreshed).await?;
     let written = WrittenStatement::read(&mut statement);
     complete_change(ctx, &mut statement, refreshed).await?;
     clauses::check_statement_clauses(state, &statement)?;
     write_out_targets(&mut statement)?;
     adapt_created_columns(state, &mut statement);
-    let plan = Box::pin(plan_with_aliases(ctx, state, statement, &written.conditions)).await?;
+    let planned = Box::pin(plan_with_aliases(ctx, state, statement, &written.texts.conditions));
+    let plan = planned.await.map_err(|e| written.texts.explain_quotes(e))?;
     let plan = share_ctes(state, plan)?;
     let plan = written.complete_plan(state, plan)?;
     if let LogicalPlan::Copy(copy) = &plan {
@@ -364,8 +367,7 @@ struct WrittenStatement {
     /// Whether the statement is PREPARE without types of parameters.
     lacks_types: bool,
     created: Option<CreatedFromQuery>,
-    /// WHERE, HAVING and QUALIFY as strings, for error messages.
-    conditions: Vec<String>,
+    texts: WrittenTexts,
     casts: WrittenCasts,
 }
 
@@ -387,7 +389,7 @@ impl WrittenStatement {
             prepared: parse_prepare(statement),
             lacks_types: prepares_without_types(statement),
             created: CreatedFromQuery::from_statement(statement),
-            conditions: find_conditions(statement),
+            texts: WrittenTexts::from_statement(statement),
             casts: match by_name::find_insert(statement) {
                 Some(insert) => WrittenCasts::from_insert(insert),
                 None => WrittenCasts::from_update(statement),

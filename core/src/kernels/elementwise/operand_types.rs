@@ -102,11 +102,7 @@ impl OperationTypes {
         let incompatible = || {
             Error::type_of(
                 format!("operator {} with operands of the types {a} and {b}", op.symbol()),
-                if op.is_logical() {
-                    "booleans (compare or cast the values first)"
-                } else {
-                    "operands of compatible types (cast one side)"
-                },
+                describe_operands(op, a, b),
                 if op.is_logical() && *a == DataType::Boolean { b } else { a },
             )
         };
@@ -161,6 +157,19 @@ impl OperationTypes {
     /// ```
     pub fn output(&self) -> &DataType {
         &self.output
+    }
+}
+
+/// Describes the operands that an operation expects in place of operands of the types `a` and `b`,
+/// for an error message.
+fn describe_operands(op: BinaryOp, a: &DataType, b: &DataType) -> &'static str {
+    let is_time_and_number = |a: &DataType, b: &DataType| a.is_temporal() && b.is_numeric();
+    match op {
+        _ if op.is_logical() => "booleans (compare or cast the values first)",
+        BinaryOp::Add | BinaryOp::Sub if is_time_and_number(a, b) || is_time_and_number(b, a) => {
+            "operands of compatible types (write a number as an interval, as in n * INTERVAL '1 day')"
+        }
+        _ => "operands of compatible types (cast one side)",
     }
 }
 

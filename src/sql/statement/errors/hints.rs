@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::common::utils::datafusion_strsim::levenshtein;
-use datafusion::common::{Column, SchemaError};
+use datafusion::common::{Column, SchemaError, TableReference};
 use datafusion::error::DataFusionError;
-use datafusion::logical_expr::sqlparser::ast::{Select, Visitor};
+use datafusion::logical_expr::sqlparser::ast::{Expr, Select, Visitor};
 use datafusion::sql::parser::Statement;
 
 use crate::functions::find_list_function;
@@ -28,7 +28,10 @@ pub(in crate::sql) fn explain_error(e: DataFusionError, conditions: &[String]) -
         }
         DataFusionError::SchemaError(error, backtrace) => {
             let error = remove_calls(*error);
-            match explain_twins(&error).or_else(|| remove_far_suggestion(&error)) {
+            let explained = explain_twins(&error)
+                .or_else(|| explain_ambiguous(&error))
+                .or_else(|| explain_unnamed_elements(&error));
+            match explained.or_else(|| remove_far_suggestion(&error)) {
                 Some(message) => DataFusionError::Plan(message),
                 None => DataFusionError::SchemaError(Box::new(error), backtrace),
             }
@@ -178,20 +181,79 @@ fn remove_calls(error: SchemaError) -> SchemaError {
     }
 }
 
-pub(in crate::sql) fn find_conditions(statement: &Statement) -> Vec<String> {
-    struct ConditionTexts(Vec<String>);
-    impl Visitor for ConditionTexts {
-        type Break = ();
+/// Texts of a statement, as the user has written them, for error messages.
+#[derive(Default)]
+pub(in crate::sql) struct WrittenTexts {
+    /// Each WHERE, HAVING and QUALIFY.
+    pub(in crate::sql) conditions: Vec<String>,
+    /// Names in double quotes, without the quotes, that are used as values.
+    quoted_names: Vec<String>,
+}
 
-        fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-            let all = [&select.selection, &select.having, &select.qualify];
-            self.0.extend(all.into_iter().flatten().map(ToString::to_string));
-            ControlFlow::Continue(())
+impl WrittenTexts {
+    pub(in crate::sql) fn from_statement(statement: &Statement) -> Self {
+        let mut found = Self::default();
+        let _ = visit_statement(statement, &mut found);
+        found
+    }
+
+    /// Adds to the error that a name in double quotes is no column how text is quoted. Returns
+    /// other errors unchanged.
+    pub(in crate::sql) fn explain_quotes(&self, e: DataFusionError) -> DataFusionError {
+        if self.quoted_names.is_empty() {
+            return e;
+        }
+        match e {
+            DataFusionError::Diagnostic(diagnostic, inner) => {
+                DataFusionError::Diagnostic(diagnostic, Box::new(self.explain_quotes(*inner)))
+            }
+            DataFusionError::Plan(message) => {
+                DataFusionError::Plan(self.add_quotes(&message).unwrap_or(message))
+            }
+            DataFusionError::SchemaError(error, backtrace) => {
+                match self.add_quotes(&error.to_string()) {
+                    Some(message) => DataFusionError::Plan(message),
+                    None => DataFusionError::SchemaError(error, backtrace),
+                }
+            }
+            DataFusionError::Collection(all) => DataFusionError::Collection(
+                all.into_iter().map(|e| self.explain_quotes(e)).collect(),
+            ),
+            other => other,
         }
     }
-    let mut found = ConditionTexts(Vec::new());
-    let _ = visit_statement(statement, &mut found);
-    found.0
+
+    fn add_quotes(&self, message: &str) -> Option<String> {
+        let rest = message.strip_prefix("No field named ")?;
+        // A suggested column on the first line explains the error better.
+        let is_unknown = |name: &&String| {
+            let shown = Column::new_unqualified(name.as_str()).quoted_flat_name();
+            let rest = rest.strip_prefix(shown.as_str());
+            rest.is_some_and(|rest| rest == "." || rest.starts_with(".\n"))
+        };
+        let name = self.quoted_names.iter().find(is_unknown)?;
+        let text = name.replace('\'', "''");
+        Some(format!("{message}\nDouble quotes enclose a name; write text as '{text}'."))
+    }
+}
+
+impl Visitor for WrittenTexts {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        let all = [&select.selection, &select.having, &select.qualify];
+        self.conditions.extend(all.into_iter().flatten().map(ToString::to_string));
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        if let Expr::Identifier(name) = expr
+            && name.quote_style == Some('"')
+        {
+            self.quoted_names.push(name.value.clone());
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 fn reword_error(message: &str, conditions: &[String]) -> Option<String> {
@@ -277,7 +339,7 @@ fn explain_call(message: &str) -> Option<String> {
             "{name} takes scalars, but its argument is a list ({call}); use {ours}(..) for lists"
         ),
         None => format!(
-            "{name} does not accept lists with these types of values ({call}); cast the values first, as in ragged_cast(x, 'DOUBLE')"
+            "{name} does not accept lists with these types of values ({call}); check the number and the order of the arguments, or cast the values, as in ragged_cast(x, 'DOUBLE')"
         ),
     })
 }
@@ -367,6 +429,32 @@ fn explain_twins(error: &SchemaError) -> Option<String> {
     let (column, name) = (field.quoted_flat_name(), &field.name);
     Some(format!(
         "a SELECT has the column {column} and another column with the name {name}; give one of them another alias, as in SELECT .. AS other"
+    ))
+}
+
+/// Adds to DataFusion's error that a name is no column, if it is the alias of `unnest` in FROM, how
+/// the elements get a name. Returns `None` for other errors.
+fn explain_unnamed_elements(error: &SchemaError) -> Option<String> {
+    let SchemaError::FieldNotFound { field, valid_fields } = error else { return None };
+    let is_unnest = |valid: &Column| {
+        let table = valid.relation.as_ref().map(TableReference::table);
+        table == Some(field.name.as_str()) && valid.name.starts_with("UNNEST(")
+    };
+    (field.relation.is_none() && valid_fields.iter().any(is_unnest)).then(|| {
+        let table = field.quoted_flat_name();
+        format!(
+            "{error}\n{table} is the table of unnest; to name its column, write unnest(..) AS {table}(value)."
+        )
+    })
+}
+
+/// Adds to DataFusion's error that a name is a column of several tables how to name one of them.
+/// Returns `None` for other errors.
+fn explain_ambiguous(error: &SchemaError) -> Option<String> {
+    let SchemaError::AmbiguousReference { field } = error else { return None };
+    Some(format!(
+        "{error}; several tables have this column: write the table before it, as in t.{}, or join the tables with USING",
+        Column::new_unqualified(field.name.as_str()).quoted_flat_name()
     ))
 }
 

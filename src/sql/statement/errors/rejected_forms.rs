@@ -54,6 +54,10 @@ fn find_rejected_statement(rest: &[&str]) -> Option<(&'static str, &'static str)
             "DESCRIBE or SHOW without a name",
             "write SHOW TABLES for the tables, and DESCRIBE t for the columns of one",
         )),
+        ["DESCRIBE" | "DESC", _, "(", ..] => Some((
+            "a call after DESCRIBE",
+            "write DESCRIBE FROM and the call, as in DESCRIBE FROM meds('DIR')",
+        )),
         ["COMMENT", "ON", ..] => {
             Some(("COMMENT ON", "remove the statement; tables and columns have no comments"))
         }
@@ -97,6 +101,8 @@ mod tests {
             ("SELECT 1 ; TABLE T", Some("the statement TABLE")),
             ("DESCRIBE ;", Some("DESCRIBE or SHOW without a name")),
             ("DESCRIBE T )", None),
+            ("DESCRIBE MEDS ( 'DIR' )", Some("a call after DESCRIBE")),
+            ("DESCRIBE ( SELECT 1 )", None),
             (
                 "CREATE TABLE T ( A , B ) AS SELECT 1",
                 Some("a list of columns without types in CREATE TABLE"),

@@ -13,7 +13,9 @@ use datafusion::sql::parser::Statement;
 use crate::sql::base::syntax::{for_each_expr, to_plain_name};
 use crate::sql::checks::elements::split_top_level;
 use crate::sql::from::table_function_planner::is_table_function;
-use crate::sql::statement::functions::counterparts::{LIST_PREFIXES, find_counterpart};
+use crate::sql::statement::functions::counterparts::{
+    LIST_PREFIXES, find_counterpart, is_call_of_module,
+};
 use crate::sql::statement::functions::shorthands::{list_shorthand_arities, list_shorthand_names};
 use crate::sql::statement::sql_parts::with_sql;
 
@@ -154,6 +156,7 @@ fn explain_unknown_function(
     let is_function = |name: &str| state.scalar_functions().contains_key(name);
     if let Some((value, call)) = name.rsplit_once('.')
         && is_function(call)
+        && !is_call_of_module(name)
     {
         return Some(format!(
             "there is no function {name}; a call after a dot is not supported, so write {call}({value})"

@@ -172,7 +172,19 @@ const COUNTERPARTS: &[ForeignCounterpart] = &[
     (&["is_not_nan"], "NOT isnan(x)", "ragged_not(ragged_is_nan(x))"),
     (&["is_infinite"], "isinf(x)", "isinf(x)"),
     (&["fill_none", "fillna", "fill_null"], "coalesce(x, 0)", "ragged_fill_null(x, 0)"),
-    (&["fill_nan"], "nanvl(x, 0)", "ragged_where(ragged_is_nan(x), 0, x)"),
+    (
+        &["nan_to_none", "nan_to_null"],
+        "if(isnan(x), NULL, x)",
+        "ragged_where(ragged_is_nan(x), NULL, x)",
+    ),
+    (&["mask"], "if(mask, x, NULL)", "ragged_where(mask, x, NULL)"),
+    (&["isclose", "is_close"], "abs(x - y) <= 1e-8", "ragged_abs(x - y) <= 1e-8"),
+    (
+        &["run_lengths", "rle"],
+        "",
+        "ragged_lengths(ragged_group(x, ragged_cumsum(ragged_cast(ragged_fill_null(ragged_ne(x, ragged_shift(x, 1)), false), 'INT'))), 2)",
+    ),
+    (&["fill_nan", "nan_to_num"], "nanvl(x, 0)", "ragged_where(ragged_is_nan(x), 0, x)"),
     (&["coalesce"], "coalesce(x, y)", "ragged_where(ragged_is_null(x), y, x)"),
     (&["drop_none", "dropna", "drop_nulls"], "", "ragged_filter(x, ragged_not(ragged_is_null(x)))"),
     (&["drop_nans"], "", "ragged_filter(x, ragged_not(ragged_is_nan(x)))"),
@@ -275,7 +287,7 @@ const COUNTERPARTS: &[ForeignCounterpart] = &[
     (&["arctan"], "atan(x)", "atan(x)"),
     (&["truncate"], "trunc(x)", "trunc(x)"),
     (&["to_string"], "x::VARCHAR", "x::VARCHAR[]"),
-    (&["astype"], "CAST(x AS INT)", "ragged_cast(x, 'INT')"),
+    (&["astype", "values_astype"], "CAST(x AS INT)", "ragged_cast(x, 'INT')"),
     (&["sigmoid"], "1 / (1 + exp(-x))", ""),
     (&["linspace", "arange", "sequence"], "generate_series(1, 5)", ""),
     (&["typeof"], "arrow_typeof(x)", "arrow_typeof(x)"),
@@ -466,12 +478,21 @@ const REDUCTIONS: [(&str, &str); 13] = [
 
 pub(super) const LIST_PREFIXES: [&str; 3] = ["ragged_", "list_", "array_"];
 
+/// Modules of Python whose functions users call in SQL by mistake, as in `ak.sum(x)`.
+const MODULES: [&str; 6] = ["ak.", "awkward.", "np.", "numpy.", "pd.", "pl."];
+
+pub(super) fn is_call_of_module(name: &str) -> bool {
+    MODULES.iter().any(|module| name.starts_with(module))
+}
+
 /// Returns what to write instead of the function `name` of another program, or `None` if its
-/// meaning is not known. For a name with a prefix such as `list_`, returns only the SQL for lists.
+/// meaning is not known. For a name with a prefix such as `list_` or `ak.`, returns only the SQL
+/// for lists.
 /// `is_function` tests if a function exists.
 pub(crate) fn find_counterpart(name: &str, is_function: impl Fn(&str) -> bool) -> Option<String> {
     let name = name.to_lowercase();
-    let stem = LIST_PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix));
+    let mut prefixes = LIST_PREFIXES.iter().chain(&MODULES);
+    let stem = prefixes.find_map(|prefix| name.strip_prefix(prefix));
     if let Some(found) = find_form(&name, stem.is_some()) {
         return Some(found);
     }
@@ -613,6 +634,9 @@ mod tests {
             ("list_mean", "ragged_mean(..)"),
             ("ARRAY_STD", "ragged_std(x)"),
             ("list_mode", "ragged_mode(x)"),
+            ("ak.mean", "ragged_mean(..)"),
+            ("ak.num", "ragged_lengths(x)"),
+            ("np.nan_to_num", "ragged_where(ragged_is_nan(x), 0, x)"),
             ("ragged_variance", "ragged_var(x)"),
             ("variance", "var(x) for rows, or ragged_var(x) for a list"),
             ("list_where", "ragged_filter(x, mask)"),
@@ -641,7 +665,7 @@ mod tests {
         ] {
             assert_eq!(form(name).as_deref(), Some(expected), "{name}");
         }
-        for name in ["frobnicate", "ragged_frobnicate", "rolling_stone", "sum_any", ""] {
+        for name in ["frobnicate", "ak.frobnicate", "ragged_frobnicate", "rolling_stone", "sum_any", ""] {
             assert_eq!(form(name), None, "{name}");
         }
     }
