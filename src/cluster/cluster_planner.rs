@@ -398,9 +398,10 @@ fn check_table_order(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<(), S
         && in_source_order(rows).is_ok();
     match is_kept {
         false => Ok(()),
-        true => Err(
-            "only the session can create a table in the order of several scans, or of a join".into()
-        ),
+        true => {
+            Err("only the session can create a table in the order of several scans, or of a join"
+                .into())
+        }
     }
 }
 

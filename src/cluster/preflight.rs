@@ -24,9 +24,7 @@ use datafusion::physical_plan::windows::{
     BoundedWindowAggExec, PlainAggregateWindowExpr, StandardWindowExpr, WindowAggExec,
     WindowUDFExpr,
 };
-use datafusion::physical_plan::{
-    ExecutionPlan, ExecutionPlanProperties, WindowExpr, displayable,
-};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, WindowExpr, displayable};
 use datafusion_distributed::{DistributedCodec, DistributedLeafExec, NetworkBoundaryExt};
 use datafusion_proto::bytes::{
     physical_plan_from_bytes_with_proto_converter, physical_plan_to_bytes_with_proto_converter,
@@ -242,10 +240,7 @@ fn is_plain_window(window: &dyn WindowExpr) -> bool {
 
 /// Returns the reason why `node`, without its inputs, cannot be sent to workers, or `None` if it
 /// can be sent.
-fn check_node(
-    node: &Arc<dyn ExecutionPlan>,
-    context: &TaskContext,
-) -> Result<Option<String>> {
+fn check_node(node: &Arc<dyn ExecutionPlan>, context: &TaskContext) -> Result<Option<String>> {
     let leaf = match node.downcast_ref::<DistributedLeafExec>() {
         Some(leaf) => leaf.original(),
         None => node,

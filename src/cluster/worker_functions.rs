@@ -29,9 +29,8 @@ pub(super) fn replace_functions(context: &TaskContext) -> TaskContext {
     let new = &*NEW_SESSION;
     let options = context.session_config().options();
     let adapted = new.scalar_functions().iter();
-    let mut functions: HashMap<String, Arc<ScalarUDF>> = adapted
-        .map(|(name, function)| (name.clone(), adapt_function(function, options)))
-        .collect();
+    let mut functions: HashMap<String, Arc<ScalarUDF>> =
+        adapted.map(|(name, function)| (name.clone(), adapt_function(function, options))).collect();
     functions.extend(list_hidden_functions().into_iter().map(|f| (f.name().to_owned(), f)));
     TaskContext::new(
         context.task_id(),

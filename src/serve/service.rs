@@ -31,9 +31,7 @@ use super::query::QueryEngine;
 use super::ready_result::ReadyResult;
 use super::request_origin::{Caller, find_connection};
 use super::sessions::{ServerSession, ServerSessions, find_cookie, format_cookie};
-use super::statement::{
-    BoundRows, find_schema, parse_complete, prepare_statement, to_plan_status,
-};
+use super::statement::{BoundRows, find_schema, parse_complete, prepare_statement, to_plan_status};
 use super::status::{NO_TRANSACTIONS, to_invalid, to_status};
 
 /// Maximum number of rows of parameter values that a client can bind to a prepared statement.
@@ -450,9 +448,10 @@ impl FlightService for SqlService {
             Command::CommandPreparedStatementQuery(query) => {
                 let handle = to_text(&query.prepared_statement_handle)?;
                 let statements = session.find_statement(&handle)?.bind_rows()?;
-                let first = statements.into_iter().next().ok_or_else(|| {
-                    to_invalid("no row of parameter values is bound; bind one")
-                })?;
+                let first = statements
+                    .into_iter()
+                    .next()
+                    .ok_or_else(|| to_invalid("no row of parameter values is bound; bind one"))?;
                 self.plan_schema(&session, move |_| Ok(first)).await?
             }
             command => answer_command(&self.engine, &session, command).await?.schema(),

@@ -794,6 +794,7 @@ async fn bit_xor_of_distinct_values_uses_each_value_once() {
 async fn stock_bits_of_groups_still_ignore_distinct() {
     let stock = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
     stock_batches(&stock, REPEATED_VALUES).await.unwrap();
-    let sql = "SELECT bit_xor(DISTINCT x) AS k, count(DISTINCT s) AS c FROM t GROUP BY g ORDER BY g";
+    let sql =
+        "SELECT bit_xor(DISTINCT x) AS k, count(DISTINCT s) AS c FROM t GROUP BY g ORDER BY g";
     assert_eq!(stock_ints(&stock, sql).await[..2], [0, 4]);
 }

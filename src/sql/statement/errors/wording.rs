@@ -168,8 +168,12 @@ fn explain_types(message: &str) -> Option<String> {
     let is_of_time = message.starts_with("Cannot coerce arithmetic expression ")
         && (message.contains("Timestamp(") || message.contains("Date32"));
     let advice = match is_of_time {
-        true => "write a number as an interval, as in n * INTERVAL '1 day', and cast a string, as in CAST(s AS TIMESTAMP)",
-        false => "cast one side, as in CAST(s AS DOUBLE) for a string or CAST(b AS INT) for a boolean",
+        true => {
+            "write a number as an interval, as in n * INTERVAL '1 day', and cast a string, as in CAST(s AS TIMESTAMP)"
+        }
+        false => {
+            "cast one side, as in CAST(s AS DOUBLE) for a string or CAST(b AS INT) for a boolean"
+        }
     };
     (compares && !is_complete).then(|| format!("{message}; {advice}"))
 }

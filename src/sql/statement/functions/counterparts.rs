@@ -665,7 +665,9 @@ mod tests {
         ] {
             assert_eq!(form(name).as_deref(), Some(expected), "{name}");
         }
-        for name in ["frobnicate", "ak.frobnicate", "ragged_frobnicate", "rolling_stone", "sum_any", ""] {
+        for name in
+            ["frobnicate", "ak.frobnicate", "ragged_frobnicate", "rolling_stone", "sum_any", ""]
+        {
             assert_eq!(form(name), None, "{name}");
         }
     }
