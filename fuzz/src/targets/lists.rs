@@ -78,8 +78,8 @@ fn assert_lists(a: &ArrayRef, b: &ArrayRef) {
     }
 }
 
-/// Reads all `rows` of a column of a row group with the `parquet` crate. Returns `None` if its reader returns an error or
-/// panics.
+/// Reads all `rows` of a column of a row group with the `parquet` crate. Returns `None` if its
+/// reader returns an error or panics.
 fn read_stock(
     reader: &Bytes,
     metadata: &ArrowReaderMetadata,

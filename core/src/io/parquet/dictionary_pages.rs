@@ -4,7 +4,8 @@
 //! decodes the page, so that a damaged header of a few bytes may take 32 GB and end the process.
 //! Dictionaries of strings and of bytes are checked by the crate. This module is obsolete once the
 //! test `parquet_dictionaries_with_more_numbers_than_bytes_are_errors` finds that the crate checks
-//! numbers, too. The crate's parser of page headers is private; the one in this module skips the fields that it does not need. Format:
+//! numbers, too. The crate's parser of page headers is private; the one in this module skips the
+//! fields that it does not need. Format:
 //! <https://parquet.apache.org/docs/file-format/data-pages/> and
 //! <https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>.
 
@@ -84,8 +85,8 @@ fn check_pages<'a, R: ChunkReader>(
         else {
             return Ok(());
         };
-        // The crate reads the number as unsigned, too.
-        let numbers = u64::from(page.dictionary_values.unwrap_or(0).cast_unsigned());
+        // The crate reports negative numbers.
+        let numbers = u64::try_from(page.dictionary_values.unwrap_or(0)).unwrap_or(0);
         if numbers > stored
             && let Some(chunk) = find_chunk()
             && let Some(width) = compute_width(chunk)
@@ -116,7 +117,7 @@ fn compute_width(chunk: &ColumnChunkMetaData) -> Option<u64> {
 }
 
 /// What is needed of a page header.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, PartialEq)]
 struct PageHeader {
     /// Size of the page in the file, in bytes.
     stored: i32,
@@ -150,20 +151,23 @@ mod field_type {
 }
 
 impl<R: Read> CompactReader<R> {
+    /// Reads a page header. A header without the sizes of its page is a fault, as in the `parquet`
+    /// crate; otherwise, each byte of a range of zeros would be a page.
     fn read_page_header(&mut self) -> io::Result<PageHeader> {
-        let mut header = PageHeader::default();
+        let (mut stored, mut decoded, mut dictionary_values) = (None, None, None);
         let mut field = 0;
         while let Some(kind) = self.read_field(&mut field)? {
             match (field, kind) {
-                (2, field_type::I32) => header.decoded = self.read_i32()?,
-                (3, field_type::I32) => header.stored = self.read_i32()?,
-                (7, field_type::STRUCT) => {
-                    header.dictionary_values = self.read_dictionary_values()?;
-                }
+                (2, field_type::I32) => decoded = Some(self.read_i32()?),
+                (3, field_type::I32) => stored = Some(self.read_i32()?),
+                (7, field_type::STRUCT) => dictionary_values = self.read_dictionary_values()?,
                 _ => self.skip(kind, 0)?,
             }
         }
-        Ok(header)
+        let (Some(stored), Some(decoded)) = (stored, decoded) else {
+            return Err(make_fault("the header lacks the size of its page"));
+        };
+        Ok(PageHeader { stored, decoded, dictionary_values })
     }
 
     /// Reads the header of a dictionary, and returns its number of values.
@@ -316,6 +320,12 @@ mod tests {
         bytes.push(0);
         let header = PageHeader { stored: 20, decoded: 10, dictionary_values: None };
         assert_eq!(parse(&bytes), Some((header, bytes.len() as u64)));
+    }
+
+    #[test]
+    fn headers_without_sizes_are_faults() {
+        assert_eq!(parse(&[0; 100]), None);
+        assert_eq!(parse(&[0x15, 4, 0x15, 20, 0]), None);
     }
 
     #[test]
