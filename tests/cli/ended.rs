@@ -45,6 +45,11 @@ fn a_query_of_a_folder_completes_the_renames_of_a_killed_writer() {
         assert!(out.contains(&format!("{}", 41 + value)), "{out}");
         assert_eq!(list_names(&place.path("x")), ["a.csv", "b.csv"]);
     }
+    // The object store refuses files with such a name.
+    fs::create_dir(place.path("x#1")).unwrap();
+    place.file("x#1/a.csv", "a\n42\n");
+    let out = place.ok(&["-f", "csv", "-c", "SELECT sum(a) AS s FROM 'x#1/'"]);
+    assert!(out.contains("42"), "{out}");
 }
 
 #[test]
