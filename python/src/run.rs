@@ -196,8 +196,9 @@ pub(crate) fn run_detached<T: Send>(
     done.map_err(|panic| to_panic_error(panic.as_ref()))?.or_raise()
 }
 
-/// Runs `f` like [`run_detached`], but on another thread. If a signal handler raises an exception, as that of
-/// Ctrl-C does, sets the flag that `f` gets, and returns the exception once `f` has returned.
+/// Runs `f` like [`run_detached`], but on another thread. If a signal handler raises an exception,
+/// as that of Ctrl-C does, sets the flag that `f` gets, and returns the exception once `f` has
+/// returned.
 pub(crate) fn run_stoppable<T: Send>(
     py: Python<'_>,
     f: impl FnOnce(&AtomicBool) -> serrate::Result<T> + Send,

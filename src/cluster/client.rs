@@ -38,6 +38,7 @@ const MAX_CHECK_AGE: Duration = Duration::from_secs(1);
 /// Time for which statements do not ask a worker again that has answered too slowly or not at all:
 /// each question would delay a statement by up to [`CONNECT_LIMIT`].
 const MIN_SILENT_TIME: Duration = Duration::from_secs(5);
+
 /// Maximum number of notes that are kept until [`Cluster::take_notes`] returns them.
 const MAX_NOTES: usize = 1000;
 
