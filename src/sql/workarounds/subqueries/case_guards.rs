@@ -29,7 +29,7 @@ pub(super) fn guard_operands(condition: Expr, schema: &DFSchema) -> Result<Expr>
 /// Guards the operands of IN in an expression that is evaluated for the rows for which `guard` is
 /// true, or for all rows.
 fn guard_parts(e: Expr, guard: Option<&Expr>, schema: &DFSchema) -> Result<Expr> {
-    if !e.exists(|part| Ok(matches!(part, Expr::InSubquery(_))))? {
+    if !has_test(&e)? {
         return Ok(e);
     }
     match (e, guard) {
@@ -46,7 +46,11 @@ fn guard_parts(e: Expr, guard: Option<&Expr>, schema: &DFSchema) -> Result<Expr>
             Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }),
             guard,
         ) => {
-            let of_right = guard_right(&left, op, guard, schema)?;
+            // A chain of OR would otherwise copy each of its left parts.
+            let of_right = match has_test(&right)? {
+                true => guard_right(&left, op, guard, schema)?,
+                false => None,
+            };
             let left = Box::new(guard_parts(*left, guard, schema)?);
             let right = Box::new(guard_parts(*right, of_right.as_ref(), schema)?);
             Ok(Expr::BinaryExpr(BinaryExpr { left, op, right }))
@@ -57,6 +61,10 @@ fn guard_parts(e: Expr, guard: Option<&Expr>, schema: &DFSchema) -> Result<Expr>
             Ok(done.data)
         }
     }
+}
+
+fn has_test(e: &Expr) -> Result<bool> {
+    e.exists(|part| Ok(matches!(part, Expr::InSubquery(_))))
 }
 
 /// Returns a condition that is true for the rows for which the right operand of AND or OR is
@@ -78,6 +86,9 @@ fn guard_right(
 
 fn guard_case(case: Case, guard: Option<&Expr>, schema: &DFSchema) -> Result<Case> {
     let guard_part = |part: &Expr, branch: CaseBranch| {
+        if !has_test(part)? {
+            return Ok(Box::new(part.clone()));
+        }
         let of_part = guard_branch(&case, branch, guard, schema)?;
         guard_parts(part.clone(), of_part.as_ref(), schema).map(Box::new)
     };
