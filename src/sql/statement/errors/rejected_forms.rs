@@ -1,5 +1,7 @@
 //! Says what to write instead of statements and operators of other systems that the parser rejects.
 
+use crate::sql::base::tokens::begins_query;
+
 /// If the tokens of a rejected text have, at `at`, syntax that Serrate does not support, returns
 /// its name and what to write instead. Words in `written` are in upper case.
 pub(super) fn find_rejected_form(
@@ -54,7 +56,7 @@ fn find_rejected_statement(rest: &[&str]) -> Option<(&'static str, &'static str)
             "DESCRIBE or SHOW without a name",
             "write SHOW TABLES for the tables, and DESCRIBE t for the columns of one",
         )),
-        ["DESCRIBE" | "DESC", _, "(", ..] => Some((
+        ["DESCRIBE" | "DESC", name, "(", ..] if *name != "(" && !begins_query(name) => Some((
             "a call after DESCRIBE",
             "write DESCRIBE FROM and the call, as in DESCRIBE FROM meds('DIR')",
         )),
@@ -103,6 +105,9 @@ mod tests {
             ("DESCRIBE T )", None),
             ("DESCRIBE MEDS ( 'DIR' )", Some("a call after DESCRIBE")),
             ("DESCRIBE ( SELECT 1 )", None),
+            ("DESCRIBE ( ( SELECT 1 ) )", None),
+            ("DESCRIBE FROM ( SELECT 1", None),
+            ("DESC SELECT ( 1", None),
             (
                 "CREATE TABLE T ( A , B ) AS SELECT 1",
                 Some("a list of columns without types in CREATE TABLE"),
