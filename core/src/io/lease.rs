@@ -49,7 +49,7 @@ type HeldFolder = Option<PathBuf>;
 /// The folders that this process has searched for leftovers, each with the time of the last search.
 static SWEPT: LazyLock<Mutex<HashMap<PathBuf, Instant>>> = LazyLock::new(Mutex::default);
 
-/// Returns whether a name is that of a temporary file or folder of a writer, or of its lock file.
+/// Whether a name is that of a temporary file or folder of a writer, or of its lock file.
 pub fn is_temporary(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(PREFIX.as_bytes())
 }
@@ -194,8 +194,8 @@ impl NameLease {
         self.make_path_with_ending(DATA)
     }
 
-    /// Renames the file `name` in the temporary folder of the lease to `target`, a path in the folder
-    /// of the lease.
+    /// Renames the file `name` in the temporary folder of the lease to `target`, a path in the
+    /// folder of the lease.
     #[cfg(feature = "sql")]
     pub fn move_out(&self, name: &OsStr, target: &Path) -> io::Result<()> {
         fs::rename(self.data_path().join(name), target)
@@ -431,7 +431,12 @@ fn recover_commit(folder: &Path, path: &Path) -> io::Result<()> {
     if held() {
         return Ok(());
     }
-    let mut lock = OpenOptions::new().read(true).write(true).open(path)?;
+    let mut lock = match OpenOptions::new().read(true).write(true).open(path) {
+        Ok(lock) => lock,
+        // Another process has just completed the commit.
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(e),
+    };
     match lock.try_lock() {
         Ok(()) if is_same_file(path, &lock) && !held() => {}
         Ok(()) | Err(TryLockError::WouldBlock) => return Ok(()),
@@ -567,6 +572,8 @@ mod tests {
         recover_commits(&target).unwrap();
         assert_eq!(entries(&target), ["sub", "x"]);
         assert_eq!(fs::read(target.join("sub/y")).unwrap(), b"newer");
+        // Another process may have completed a commit since the folder was listed.
+        recover_commit(&target, &target.join(".serrate-e.lock")).unwrap();
 
         // An incomplete record: the process ended before its first rename, so the old file stays.
         abandon(&target, ".serrate-d", None);
