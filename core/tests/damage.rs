@@ -399,18 +399,27 @@ fn parquet_dictionaries_with_more_numbers_than_bytes_are_errors() {
     let _turn = take_turn();
     let folder = Folder::new();
     let path = folder.path("labels.parquet");
-    let subjects: ArrayRef = Arc::new(Int32Array::from_iter_values((0..2000).map(|i| i % 200)));
-    let times: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![0; 2000]));
+    let subjects: ArrayRef =
+        Arc::new(Int32Array::from_iter_values((0..20_000).map(|i| i % 10_000)));
+    let times: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![0; 20_000]));
     write_rows(&path, vec![("subject_id", subjects), ("prediction_time", times)]);
-    assert_eq!(Labels::read(&path).unwrap().len(), 2000);
+    assert_eq!(Labels::read(&path).unwrap().len(), 20_000);
     let mut bytes = fs::read(&path).unwrap();
     overstate_dictionary(&mut bytes);
     overwrite(&path, &bytes);
-    // `io::parquet::dictionary_pages` is obsolete once the `parquet` crate refuses this file.
-    assert!(read_stock(&bytes).is_some());
-    let read = parquet::read(&path, &ParquetReadOptions::default()).map(drop);
-    for read in [read, Labels::read(&path).map(drop)] {
-        let error = read.unwrap_err().to_string();
+    // `io::parquet::dictionary_pages` is obsolete once the `parquet` crate takes less memory.
+    let declared = OVERSTATED * size_of::<i32>();
+    let (stock, _) = measure(|| {
+        assert!(read_stock(&bytes).is_none());
+        Ok(())
+    });
+    assert!(stock > declared, "{stock}");
+    let read_table = || parquet::read(&path, &ParquetReadOptions::default()).map(drop);
+    let read_labels = || Labels::read(&path).map(drop);
+    for read in [&read_table as &dyn Fn() -> Result<()>, &read_labels] {
+        let (peak, _) = measure(read);
+        assert!(peak < declared / 4, "{peak}");
+        let error = read().unwrap_err().to_string();
         let expected = format!("column subject_id declares {OVERSTATED} numbers of 4 bytes");
         assert!(error.contains(&expected) && error.contains("labels.parquet"), "{error}");
     }

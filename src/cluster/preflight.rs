@@ -221,7 +221,7 @@ fn check_windows(node: &Arc<dyn ExecutionPlan>) -> Option<String> {
 
 /// Whether a window function has none of the properties that DataFusion's encoding of plans drops:
 /// FILTER, IGNORE NULLS, and that the optimizer has reversed the order of the rows. These are read
-/// from debug texts, because no method returns them.
+/// from debug strings, because no method returns them.
 fn is_plain_window(window: &dyn WindowExpr) -> bool {
     let lacks_filter = |window: &dyn Debug| format!("{window:?}").ends_with("filter: None }");
     let window = window.as_any();

@@ -45,7 +45,7 @@ pub(super) fn replace_functions(context: &TaskContext) -> TaskContext {
 }
 
 /// Returns `function` as it is in a session with the settings `options`. `SET TIME ZONE` replaces
-/// functions of a session, such as `to_timestamp`, which reads texts without a zone as times in
+/// functions of a session, such as `to_timestamp`, which reads strings without a zone as times in
 /// this zone.
 fn adapt_function(function: &Arc<ScalarUDF>, options: &ConfigOptions) -> Arc<ScalarUDF> {
     match function.inner().with_updated_config(options) {

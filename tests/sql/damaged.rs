@@ -186,7 +186,7 @@ async fn damaged_parquet_files_are_errors() {
 #[tokio::test]
 async fn parquet_dictionaries_with_more_numbers_than_bytes_are_errors() {
     let dir = TempDir::new().unwrap();
-    let query = "SELECT value % 200 AS n FROM generate_series(1, 2000)";
+    let query = "SELECT value % 10000 AS n FROM generate_series(1, 20000)";
     let mut bytes = write_rows(&dir, "good.parquet", query).await;
     overstate_dictionary(&mut bytes);
     let path = dir.path().join("overstated.parquet");

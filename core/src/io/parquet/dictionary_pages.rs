@@ -3,8 +3,8 @@
 //! The crate allocates as many numbers as the header of a dictionary page declares, and only then
 //! decodes the page, so that a damaged header of a few bytes may take 32 GB and end the process.
 //! Dictionaries of strings and of bytes are checked by the crate. This module is obsolete once the
-//! test `parquet_dictionaries_with_more_numbers_than_bytes_are_errors` finds that the crate checks
-//! numbers, too. The crate's parser of page headers is private; the one in this module skips the
+//! test `parquet_dictionaries_with_more_numbers_than_bytes_are_errors` finds that the crate takes
+//! no more memory. The crate's parser of page headers is private; the one in this module skips the
 //! fields that it does not need. Format:
 //! <https://parquet.apache.org/docs/file-format/data-pages/> and
 //! <https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>.
@@ -116,7 +116,7 @@ fn compute_width(chunk: &ColumnChunkMetaData) -> Option<u64> {
     }
 }
 
-/// What is needed of a page header.
+/// The fields of a page header that the check needs.
 #[derive(Debug, PartialEq)]
 struct PageHeader {
     /// Size of the page in the file, in bytes.
@@ -161,7 +161,7 @@ impl<R: Read> CompactReader<R> {
                 (2, field_type::I32) => decoded = Some(self.read_i32()?),
                 (3, field_type::I32) => stored = Some(self.read_i32()?),
                 (7, field_type::STRUCT) => dictionary_values = self.read_dictionary_values()?,
-                _ => self.skip(kind, 0)?,
+                _ => self.skip_value(kind, 0)?,
             }
         }
         let (Some(stored), Some(decoded)) = (stored, decoded) else {
@@ -176,7 +176,7 @@ impl<R: Read> CompactReader<R> {
         while let Some(kind) = self.read_field(&mut field)? {
             match (field, kind) {
                 (1, field_type::I32) => values = Some(self.read_i32()?),
-                _ => self.skip(kind, 1)?,
+                _ => self.skip_value(kind, 1)?,
             }
         }
         Ok(values)
@@ -197,7 +197,7 @@ impl<R: Read> CompactReader<R> {
         Ok(Some(kind))
     }
 
-    fn skip(&mut self, kind: u8, depth: usize) -> io::Result<()> {
+    fn skip_value(&mut self, kind: u8, depth: usize) -> io::Result<()> {
         if depth > MAX_DEPTH {
             return Err(make_fault("the header is nested too deep"));
         }
@@ -233,7 +233,7 @@ impl<R: Read> CompactReader<R> {
             field_type::STRUCT => {
                 let mut field = 0;
                 while let Some(kind) = self.read_field(&mut field)? {
-                    self.skip(kind, depth + 1)?;
+                    self.skip_value(kind, depth + 1)?;
                 }
             }
             _ => return Err(make_fault("the header has a field of an unknown type")),
@@ -245,7 +245,7 @@ impl<R: Read> CompactReader<R> {
     fn skip_item(&mut self, kind: u8, depth: usize) -> io::Result<()> {
         match kind {
             field_type::TRUE | field_type::FALSE => self.read_byte().map(drop),
-            _ => self.skip(kind, depth),
+            _ => self.skip_value(kind, depth),
         }
     }
 
@@ -294,7 +294,7 @@ mod tests {
     use super::*;
 
     /// Parses a header, and returns it with the number of its bytes.
-    fn parse(bytes: &[u8]) -> Option<(PageHeader, u64)> {
+    fn parse_header(bytes: &[u8]) -> Option<(PageHeader, u64)> {
         let mut reader = CompactReader { reader: bytes, length: 0 };
         reader.read_page_header().ok().map(|header| (header, reader.length))
     }
@@ -304,8 +304,8 @@ mod tests {
         // type = 2, sizes 176 and 88, dictionary { values = 22, encoding = 0 }.
         let bytes = [0x15, 4, 0x15, 0xe0, 2, 0x15, 0xb0, 1, 0x4c, 0x15, 44, 0x15, 0, 0, 0, 99];
         let header = PageHeader { stored: 88, decoded: 176, dictionary_values: Some(22) };
-        assert_eq!(parse(&bytes), Some((header, 15)));
-        assert!((0..15).all(|end| parse(&bytes[..end]).is_none()));
+        assert_eq!(parse_header(&bytes), Some((header, 15)));
+        assert!((0..15).all(|end| parse_header(&bytes[..end]).is_none()));
     }
 
     #[test]
@@ -319,20 +319,20 @@ mod tests {
         bytes.extend([0x08, 40, 0]); // 20: an empty binary
         bytes.push(0);
         let header = PageHeader { stored: 20, decoded: 10, dictionary_values: None };
-        assert_eq!(parse(&bytes), Some((header, bytes.len() as u64)));
+        assert_eq!(parse_header(&bytes), Some((header, bytes.len() as u64)));
     }
 
     #[test]
     fn headers_without_sizes_are_faults() {
-        assert_eq!(parse(&[0; 100]), None);
-        assert_eq!(parse(&[0x15, 4, 0x15, 20, 0]), None);
+        assert_eq!(parse_header(&[0; 100]), None);
+        assert_eq!(parse_header(&[0x15, 4, 0x15, 20, 0]), None);
     }
 
     #[test]
     fn endless_headers_are_faults() {
-        assert_eq!(parse(&[0x1c; 1000]), None);
-        assert_eq!(parse(&[0x19; 1000]), None);
-        assert_eq!(parse(&[0xff; 1000]), None);
-        assert_eq!(parse(&[0x18, 0xff, 0xff, 0xff, 0x7f, 1]), None);
+        assert_eq!(parse_header(&[0x1c; 1000]), None);
+        assert_eq!(parse_header(&[0x19; 1000]), None);
+        assert_eq!(parse_header(&[0xff; 1000]), None);
+        assert_eq!(parse_header(&[0x18, 0xff, 0xff, 0xff, 0x7f, 1]), None);
     }
 }

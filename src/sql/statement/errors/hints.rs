@@ -197,7 +197,7 @@ impl WrittenTexts {
         found
     }
 
-    /// Adds to the error that a name in double quotes is no column how text is quoted. Returns
+    /// Adds how text is quoted to the error that a name in double quotes is not a column. Returns
     /// other errors unchanged.
     pub(in crate::sql) fn explain_quotes(&self, e: DataFusionError) -> DataFusionError {
         if self.quoted_names.is_empty() {
@@ -432,8 +432,8 @@ fn explain_twins(error: &SchemaError) -> Option<String> {
     ))
 }
 
-/// Adds to DataFusion's error that a name is no column, if it is the alias of `unnest` in FROM, how
-/// the elements get a name. Returns `None` for other errors.
+/// Adds how the elements get a name to DataFusion's error that a name is not a column, if the name
+/// is the alias of `unnest` in FROM. Returns `None` for other errors.
 fn explain_unnamed_elements(error: &SchemaError) -> Option<String> {
     let SchemaError::FieldNotFound { field, valid_fields } = error else { return None };
     let is_unnest = |valid: &Column| {
