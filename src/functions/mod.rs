@@ -146,7 +146,7 @@ pub(crate) use nearest_doubles::cast_to_nearest;
 #[cfg(feature = "cluster")]
 pub(crate) use nearest_doubles::get_nearest_doubles;
 pub(crate) use nested_comparison::compare_nested;
-pub(crate) use number_lists::number_lists;
+pub(crate) use number_lists::{OTHER_LISTS, number_lists};
 pub(crate) use over_lists::write_list_call;
 pub(crate) use repeated_bytes::count_repeated_bytes;
 #[cfg(feature = "cli")]

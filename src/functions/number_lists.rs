@@ -1,11 +1,11 @@
 //! DataFusion's functions of lists of numbers, which reject other lists.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use datafusion::common::plan_err;
 use datafusion::error::Result;
-use datafusion::functions_nested::all_default_nested_functions;
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
@@ -26,13 +26,18 @@ const OVER_NUMBERS: [(&str, &str); 8] = [
     ("inner_product", "ragged_sum(x * y)"),
 ];
 
-/// Returns the functions of [`OVER_NUMBERS`], which refuse lists of lists, where DataFusion reports
+/// Part of the error about lists of other values.
+pub(crate) const OTHER_LISTS: &str = "takes lists of numbers, but the values of a list are";
+
+/// Returns the functions of [`OVER_NUMBERS`] among `registered`, which then refuse lists of lists, where DataFusion reports
 /// an internal error. `array_avg` also refuses times and durations, whose averages DataFusion
 /// returns without a unit. Remove once `stock_averages_of_times_are_still_numbers` and
 /// `stock_products_of_lists_are_still_internal_errors` in `tests/sql/over_lists.rs` fail.
-pub(crate) fn number_lists() -> impl Iterator<Item = ScalarUDF> {
-    all_default_nested_functions().into_iter().filter_map(|inner| {
-        let (_, nested) = OVER_NUMBERS.into_iter().find(|(name, _)| *name == inner.name())?;
+pub(crate) fn number_lists(
+    registered: &HashMap<String, Arc<ScalarUDF>>,
+) -> impl Iterator<Item = ScalarUDF> {
+    OVER_NUMBERS.into_iter().filter_map(|(name, nested)| {
+        let inner = Arc::clone(registered.get(name)?);
         let signature = Signature::user_defined(inner.signature().volatility);
         Some(ScalarUDF::new_from_impl(NumberList { inner, signature, nested }))
     })
@@ -64,7 +69,7 @@ impl ScalarUDFImpl for NumberList {
         let mut elements = types.iter().filter_map(find_element_field);
         if let Some(lists) = elements.find(|e| find_element_field(e.data_type()).is_some()) {
             return plan_err!(
-                "{} takes lists of numbers, but the values of a list are {}; for lists of lists, write {}",
+                "{} {OTHER_LISTS} {}; for lists of lists, write {}",
                 self.name(),
                 lists.data_type(),
                 self.nested

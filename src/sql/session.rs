@@ -244,11 +244,14 @@ fn add_functions(ctx: &SessionContext) {
     let lists = build_null_subsets()
         .into_iter()
         .chain([list_contains(), build_clipped_slice(), build_clipped_element()])
-        .chain(number_lists())
         .chain(build_typed_lists())
         .chain(float_lists());
     let functions = build_signed_counts().into_iter().chain(lists).chain(scalar_functions());
     for function in functions {
+        ctx.register_udf(function);
+    }
+    let functions = ctx.state_ref().read().scalar_functions().clone();
+    for function in number_lists(&functions) {
         ctx.register_udf(function);
     }
     for window in build_signed_windows().into_iter().chain(build_shifted_windows()) {

@@ -186,7 +186,7 @@ async fn damaged_parquet_files_are_errors() {
 #[tokio::test]
 async fn parquet_dictionaries_with_more_numbers_than_bytes_are_errors() {
     let dir = TempDir::new().unwrap();
-    let query = "SELECT value % 10000 AS n FROM generate_series(1, 20000)";
+    let query = "SELECT (value % 10000)::INT AS n FROM generate_series(1, 20000)";
     let mut bytes = write_rows(&dir, "good.parquet", query).await;
     overstate_dictionary(&mut bytes);
     let path = dir.path().join("overstated.parquet");
@@ -196,7 +196,7 @@ async fn parquet_dictionaries_with_more_numbers_than_bytes_are_errors() {
         let query = format!("SELECT n FROM '{}'{rows}", display_path(&path));
         let run = async { serrate::sql::sql(&ctx, &query).await?.collect().await };
         let error = run.await.unwrap_err().strip_backtrace();
-        let expected = format!("column n declares {OVERSTATED} numbers of 8 bytes");
+        let expected = format!("column n declares {OVERSTATED} numbers of 4 bytes");
         assert!(error.contains(&expected) && error.contains("overstated.parquet"), "{error}");
     }
 }

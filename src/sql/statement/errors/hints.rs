@@ -9,7 +9,7 @@ use datafusion::error::DataFusionError;
 use datafusion::logical_expr::sqlparser::ast::{Expr, Select, Visitor};
 use datafusion::sql::parser::Statement;
 
-use crate::functions::find_list_function;
+use crate::functions::{OTHER_LISTS, find_list_function};
 use crate::sql::checks::elements::explain_element;
 use crate::sql::statement::errors::wording::names_list_type;
 use crate::sql::statement::sql_parts::visit_statement;
@@ -331,7 +331,8 @@ fn explain_call(message: &str) -> Option<String> {
     if let Some(text) = explain_element(name, types.strip_suffix(')').unwrap_or(types)) {
         return Some(text);
     }
-    if !is_list || name.starts_with("ragged_") || name.starts_with("array_") {
+    let is_explained = message.contains(OTHER_LISTS);
+    if is_explained || !is_list || name.starts_with("ragged_") || name.starts_with("array_") {
         return None;
     }
     Some(match find_list_function(name) {
