@@ -100,8 +100,9 @@ mod tests {
 
     #[test]
     fn workers_have_the_functions_of_sessions() {
-        let from = crate::sql::session().state();
-        let to = build_worker(SessionConfig::new());
+        let session = crate::sql::session();
+        let from = session.state();
+        let to = build_worker(session.copied_config());
         let hidden = list_hidden_functions();
         for (name, function) in from.scalar_functions() {
             // `dok_get` and `dok_contains` have the table names of their session.
