@@ -406,7 +406,7 @@ async fn notes_say_why_a_statement_runs_in_the_session() {
             "WITH RECURSIVE runs in the session",
         ),
         (
-            "SELECT sum(v) FILTER (WHERE v > 9) OVER (PARTITION BY g ORDER BY subject_id) FROM n",
+            "SELECT subject_id, sum(v) FILTER (WHERE v > 9) OVER (PARTITION BY g ORDER BY subject_id) FROM n ORDER BY 1",
             "has FILTER or IGNORE NULLS",
         ),
         (

@@ -21,7 +21,7 @@ pub use crate::index::index_parser::find_item_positions;
 pub use crate::io::atomic::move_into_place;
 pub use crate::io::atomic::{AtomicFile, AtomicFiles, AtomicFolder};
 pub use crate::io::hidden_names::{is_hidden, is_hidden_name};
-#[cfg(feature = "sql")]
+#[cfg(any(feature = "parquet", feature = "sql"))]
 pub use crate::io::lease::complete_commits;
 pub use crate::io::lease::{NameLease, is_temporary, remove_temporaries};
 pub use crate::io::natural_order::{make_natural_key, make_text_key};

@@ -420,8 +420,8 @@ fn parquet_dictionaries_with_more_numbers_than_bytes_are_errors() {
         let (peak, _) = measure(read);
         assert!(peak < declared / 4, "{peak}");
         let error = read().unwrap_err().to_string();
-        let expected = format!("column subject_id declares {OVERSTATED} numbers of 4 bytes");
-        assert!(error.contains(&expected) && error.contains("labels.parquet"), "{error}");
+        assert!(error.contains(&OVERSTATED.to_string()), "{error}");
+        assert!(error.contains("subject_id") && error.contains("labels.parquet"), "{error}");
     }
 }
 

@@ -43,8 +43,8 @@ const MIN_SILENT_TIME: Duration = Duration::from_secs(5);
 const MAX_NOTES: usize = 1000;
 
 /// Settings that a session with workers must have, each with its value. With any other value, a
-/// divided plan could return wrong rows.
-pub(super) const FIXED: [(&str, &str); 9] = [
+/// divided plan could return wrong rows, or would not be divided.
+pub(super) const FIXED: [(&str, &str); 10] = [
     // A dynamic filter tells a scan, while the query runs, which rows are no longer needed. The
     // update of a filter in one task never reaches the scans of other tasks.
     ("datafusion.optimizer.enable_dynamic_filter_pushdown", "false"),
@@ -61,6 +61,8 @@ pub(super) const FIXED: [(&str, &str); 9] = [
     // plan only before it runs.
     ("distributed.dynamic_task_count", "false"),
     ("distributed.partial_reduce", "false"),
+    // The fields of list keys have metadata, which a group loses when it is encoded for workers.
+    ("serrate.rule.list_keys", "false"),
 ];
 
 /// The workers' addresses, and the token, encryption and timeout with which a session reaches them.

@@ -196,7 +196,7 @@ async fn parquet_dictionaries_with_more_numbers_than_bytes_are_errors() {
         let query = format!("SELECT n FROM '{}'{rows}", display_path(&path));
         let run = async { serrate::sql::sql(&ctx, &query).await?.collect().await };
         let error = run.await.unwrap_err().strip_backtrace();
-        let expected = format!("column n declares {OVERSTATED} numbers of 4 bytes");
+        let expected = format!("column \"n\" declares {OVERSTATED} numbers of 4 bytes");
         assert!(error.contains(&expected) && error.contains("overstated.parquet"), "{error}");
     }
 }

@@ -247,7 +247,7 @@ fn put_file(
         PutMode::Overwrite => TemporaryTarget::create(location)?,
         PutMode::Create | PutMode::Update(_) => None,
     };
-    let written = temporary.as_ref().map_or(location, TemporaryTarget::location);
+    let written = temporary.as_ref().map_or(location, TemporaryTarget::temporary_path);
     let result = block_on(store.put_opts(written, payload, options))?;
     if let Some(temporary) = temporary {
         temporary.finish()?;
@@ -310,7 +310,7 @@ impl ObjectStore for VisibleFiles {
         // If this future is dropped, the thread drops the upload, which removes its file.
         let begin = move || {
             let temporary = TemporaryTarget::create(&location)?;
-            let written = temporary.as_ref().map_or(&location, TemporaryTarget::location);
+            let written = temporary.as_ref().map_or(&location, TemporaryTarget::temporary_path);
             let upload = block_on(inner.put_multipart_opts(written, options))?;
             let upload = LocalUpload::new(upload, temporary, write);
             Ok(Box::new(upload) as Box<dyn MultipartUpload>)

@@ -46,7 +46,7 @@ impl TemporaryTarget {
     }
 
     /// Returns the location of the temporary file, which does not exist yet.
-    pub(super) fn location(&self) -> &Path {
+    pub(super) fn temporary_path(&self) -> &Path {
         &self.location
     }
 
@@ -88,8 +88,8 @@ mod tests {
         let store = LocalFileSystem::new();
         for complete in [false, true] {
             let temporary = TemporaryTarget::create(&location).unwrap().unwrap();
-            let file = store.path_to_filesystem(temporary.location()).unwrap();
-            assert!(TemporaryTarget::create(temporary.location()).unwrap().is_none());
+            let file = store.path_to_filesystem(temporary.temporary_path()).unwrap();
+            assert!(TemporaryTarget::create(temporary.temporary_path()).unwrap().is_none());
             std::fs::create_dir(file.parent().unwrap()).unwrap();
             std::fs::write(&file, "whole").unwrap();
             assert!(!target.exists());
