@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::Schema;
 use arrow::ipc::writer::IpcWriteOptions;
 use arrow_flight::flight_service_server::FlightService;
 use arrow_flight::sql::{
@@ -17,8 +17,6 @@ use arrow_flight::{
 };
 use bytes::Bytes;
 use datafusion::execution::memory_pool::MemoryConsumer;
-use datafusion::prelude::SessionContext;
-use datafusion::sql::parser::Statement;
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use prost::Message;
@@ -213,22 +211,6 @@ impl SqlService {
                 ACTIONS.map(|(name, _)| name).join(", ")
             ))),
         }
-    }
-
-    /// Returns the schema of the result of the statement that `parse` returns.
-    async fn plan_schema(
-        &self,
-        session: &Arc<ServerSession>,
-        parse: impl FnOnce(&SessionContext) -> Result<Statement, Status> + Send + 'static,
-    ) -> Result<SchemaRef, Status> {
-        let (engine, own) = (Arc::clone(&self.engine), Arc::clone(session));
-        let planned = self.engine.run(async move {
-            let _open = own.open_query(None);
-            let _place = engine.admission.wait_for_turn().await?;
-            let ctx = own.session_context();
-            find_schema(ctx, parse(ctx)?).await.map_err(|e| to_plan_status(&e))
-        });
-        planned.await
     }
 
     async fn prepare_query(
@@ -438,21 +420,27 @@ impl FlightService for SqlService {
 
     async fn get_schema(&self, request: Request<FlightDescriptor>) -> ServiceAnswer<SchemaResult> {
         let (session, cookie) = self.find_session(&request).await?;
+        let own = Arc::clone(&session);
         let schema = match to_command(decode_any(&request.into_inner().cmd)?)? {
             Command::CommandStatementQuery(query) => {
-                let parse = move |ctx: &SessionContext| {
-                    parse_complete(ctx, &query.query).map_err(|e| to_status(&e))
+                let found = async move {
+                    let ctx = own.session_context();
+                    let statement = parse_complete(ctx, &query.query).map_err(|e| to_status(&e))?;
+                    find_schema(ctx, statement).await.map_err(|e| to_plan_status(&e))
                 };
-                self.plan_schema(&session, parse).await?
+                self.engine.run(found).await?
             }
             Command::CommandPreparedStatementQuery(query) => {
                 let handle = to_text(&query.prepared_statement_handle)?;
-                let statements = session.find_statement(&handle)?.bind_rows()?;
+                let statements = own.find_statement(&handle)?.bind_rows()?;
                 let first = statements
                     .into_iter()
                     .next()
                     .ok_or_else(|| to_invalid("no row of parameter values is bound; bind one"))?;
-                self.plan_schema(&session, move |_| Ok(first)).await?
+                let found = async move {
+                    find_schema(own.session_context(), first).await.map_err(|e| to_plan_status(&e))
+                };
+                self.engine.run(found).await?
             }
             command => answer_command(&self.engine, &session, command).await?.schema(),
         };
