@@ -35,8 +35,8 @@ const RECEIVE_WINDOW: u32 = 1 << 30;
 /// workers are not checked again.
 const MAX_CHECK_AGE: Duration = Duration::from_secs(1);
 
-/// Time for which statements do not ask a worker again that has answered too slowly or not at all:
-/// each question would delay a statement by up to [`CONNECT_LIMIT`].
+/// Minimum time between two checks of a worker that has answered too slowly or not at all, because
+/// each check delays a statement by up to [`CONNECT_LIMIT`].
 const MIN_SILENT_TIME: Duration = Duration::from_secs(5);
 
 /// Maximum number of notes that are kept until [`Cluster::take_notes`] returns them.

@@ -14,7 +14,7 @@ use super::delegate;
 use super::element_types::find_element_field;
 use crate::array::leaf_type;
 
-/// The functions, and an expression with the same meaning for lists of lists.
+/// The functions, each with an expression to write in its place for lists of lists.
 const OVER_NUMBERS: [(&str, &str); 8] = [
     ("array_add", "x + y"),
     ("array_avg", "ragged_mean(x), or ragged_mean(x, -1) for one mean per innermost list"),
@@ -26,11 +26,12 @@ const OVER_NUMBERS: [(&str, &str); 8] = [
     ("inner_product", "ragged_sum(x * y)"),
 ];
 
-/// Part of the error about lists of other values.
+/// Part of the error for an argument whose values are lists. `explain_call` in
+/// `sql::statement::errors::hints` keeps messages that contain it.
 pub(crate) const OTHER_LISTS: &str = "takes lists of numbers, but the values of a list are";
 
-/// Returns the functions of [`OVER_NUMBERS`] among `registered`, which then refuse lists of lists, where DataFusion reports
-/// an internal error. `array_avg` also refuses times and durations, whose averages DataFusion
+/// Returns the functions of [`OVER_NUMBERS`] among `registered`, changed to reject lists of lists,
+/// for which DataFusion reports an internal error. `array_avg` also refuses times and durations, whose averages DataFusion
 /// returns without a unit. Remove once `stock_averages_of_times_are_still_numbers` and
 /// `stock_products_of_lists_are_still_internal_errors` in `tests/sql/over_lists.rs` fail.
 pub(crate) fn number_lists(
@@ -47,7 +48,7 @@ pub(crate) fn number_lists(
 struct NumberList {
     inner: Arc<ScalarUDF>,
     signature: Signature,
-    /// An expression with the same meaning for lists of lists.
+    /// The expression to write in place of this function for lists of lists.
     nested: &'static str,
 }
 

@@ -96,7 +96,7 @@ macro_rules! one_logical_input {
 
 pub(in crate::sql) use one_logical_input;
 
-/// Implements `DisplayAs` for a plan node of which EXPLAIN shows only the name of its type.
+/// Implements `DisplayAs` for a plan node: EXPLAIN shows the name of its type, without properties.
 macro_rules! display_name {
     ($node:ident) => {
         impl datafusion::physical_plan::DisplayAs for $node {

@@ -102,7 +102,7 @@ impl MultipartUpload for LocalUpload {
         let completed = inner.complete().await?;
         self.inner = None;
         if let Some(temporary) = self.temporary.take() {
-            temporary.finish()?;
+            temporary.publish_file()?;
         }
         Ok(completed)
     }

@@ -244,13 +244,13 @@ fn put_file(
 ) -> object_store::Result<PutResult> {
     // A rename replaces an existing file, so other modes are left to the store.
     let temporary = match options.mode {
-        PutMode::Overwrite => TemporaryTarget::create(location)?,
+        PutMode::Overwrite => TemporaryTarget::prepare_write(location)?,
         PutMode::Create | PutMode::Update(_) => None,
     };
     let written = temporary.as_ref().map_or(location, TemporaryTarget::temporary_path);
     let result = block_on(store.put_opts(written, payload, options))?;
     if let Some(temporary) = temporary {
-        temporary.finish()?;
+        temporary.publish_file()?;
     }
     Ok(result)
 }
@@ -309,7 +309,7 @@ impl ObjectStore for VisibleFiles {
         let (inner, location) = (Arc::clone(&self.inner), location.clone());
         // If this future is dropped, the thread drops the upload, which removes its file.
         let begin = move || {
-            let temporary = TemporaryTarget::create(&location)?;
+            let temporary = TemporaryTarget::prepare_write(&location)?;
             let written = temporary.as_ref().map_or(&location, TemporaryTarget::temporary_path);
             let upload = block_on(inner.put_multipart_opts(written, options))?;
             let upload = LocalUpload::new(upload, temporary, write);

@@ -13,8 +13,8 @@ use crate::access;
 /// Name of the file in the temporary folder.
 const FILE: &str = "file";
 
-/// Maximum number of attempts to create the folder of the target, which failed writers to the same
-/// folder remove as long as it is empty.
+/// Maximum number of attempts to create the folder of the target. A failed writer to the same folder
+/// removes the folder if it is empty, possibly between its creation and its use.
 const MAX_ATTEMPTS: usize = 100;
 
 /// A local file that is written in a temporary folder next to its final path. The object store of
@@ -31,7 +31,7 @@ pub(super) struct TemporaryTarget {
 impl TemporaryTarget {
     /// Prepares the write of the file `location`. Creates the missing folders above it. Returns
     /// `None` if the file is in a temporary folder already.
-    pub(super) fn create(location: &Path) -> object_store::Result<Option<Self>> {
+    pub(super) fn prepare_write(location: &Path) -> object_store::Result<Option<Self>> {
         if location.parts().any(|part| is_temporary(OsStr::new(part.as_ref()))) {
             return Ok(None);
         }
@@ -51,7 +51,7 @@ impl TemporaryTarget {
     }
 
     /// Renames the complete file to its final name, and replaces a file that has this name.
-    pub(super) fn finish(self) -> object_store::Result<()> {
+    pub(super) fn publish_file(self) -> object_store::Result<()> {
         let moved = self.lease.move_out(OsStr::new(FILE), &self.target);
         moved.map_err(|e| to_store_error(&self.target, e))
     }
@@ -87,14 +87,14 @@ mod tests {
         let location = Path::from_absolute_path(&target).unwrap();
         let store = LocalFileSystem::new();
         for complete in [false, true] {
-            let temporary = TemporaryTarget::create(&location).unwrap().unwrap();
+            let temporary = TemporaryTarget::prepare_write(&location).unwrap().unwrap();
             let file = store.path_to_filesystem(temporary.temporary_path()).unwrap();
-            assert!(TemporaryTarget::create(temporary.temporary_path()).unwrap().is_none());
+            assert!(TemporaryTarget::prepare_write(temporary.temporary_path()).unwrap().is_none());
             std::fs::create_dir(file.parent().unwrap()).unwrap();
             std::fs::write(&file, "whole").unwrap();
             assert!(!target.exists());
             if complete {
-                temporary.finish().unwrap();
+                temporary.publish_file().unwrap();
                 assert_eq!(std::fs::read(&target).unwrap(), b"whole");
             } else {
                 drop(temporary);

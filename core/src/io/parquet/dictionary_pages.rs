@@ -20,7 +20,8 @@ use parquet::file::reader::ChunkReader;
 /// Nesting depth of a page header at which its parser gives up. Headers have a depth of 3.
 const MAX_DEPTH: usize = 16;
 
-/// Checks the dictionaries of the columns `is_read` in the row groups `groups` of a file.
+/// Checks the dictionaries in the row groups `groups` of a file, for the leaf columns that `is_read`
+/// accepts by their index.
 ///
 /// # Errors
 /// If the file cannot be read, or a dictionary cannot have as many numbers as its header declares.
@@ -33,7 +34,7 @@ pub(crate) fn check_dictionaries<R: ChunkReader>(
     for group in groups {
         let columns = metadata.row_group(group).columns().iter().enumerate();
         for (_, chunk) in columns.filter(|(column, _)| is_read(*column)) {
-            // The `parquet` crate refuses invalid places.
+            // The `parquet` crate rejects chunks without a valid byte range.
             let bytes = find_chunk_bytes(chunk).filter(|_| compute_width(chunk).is_some());
             if let Some(bytes) = bytes {
                 check_pages(file, bytes, || Some(chunk))?;
@@ -43,8 +44,8 @@ pub(crate) fn check_dictionaries<R: ChunkReader>(
     Ok(())
 }
 
-/// Checks the dictionaries in `bytes`, which lie at the byte `start` of a file and begin with a
-/// page. Bytes that do not begin with a page pass.
+/// Checks the dictionaries in `bytes`, a byte range of a file that starts at the offset `start`.
+/// Accepts ranges that do not begin with a page header.
 ///
 /// # Errors
 /// If a dictionary cannot have as many numbers as its header declares.
@@ -59,8 +60,8 @@ pub fn check_fetched_dictionaries(
     })
 }
 
-/// Returns the bytes of a column chunk in the file, or `None` if the footer places it at a negative
-/// or too large position.
+/// Returns the byte range of a column chunk in the file, or `None` if the offset or size in the
+/// footer is negative, or their sum exceeds `u64`.
 pub fn find_chunk_bytes(chunk: &ColumnChunkMetaData) -> Option<Range<u64>> {
     let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
     let start = u64::try_from(start).ok()?;
@@ -79,7 +80,7 @@ fn check_pages<'a, R: ChunkReader>(
     let mut at = pages.start;
     while at < end {
         let mut reader = CompactReader { reader: file.get_read(at)?, length: 0 };
-        // The `parquet` crate reports headers that are damaged otherwise.
+        // The `parquet` crate reports headers that cannot be parsed.
         let Ok(page) = reader.read_page_header() else { return Ok(()) };
         let (Ok(stored), Ok(decoded)) = (u64::try_from(page.stored), u64::try_from(page.decoded))
         else {
@@ -182,8 +183,9 @@ impl<R: Read> CompactReader<R> {
         Ok(values)
     }
 
-    /// Reads the begin of a field, sets `field` from the number of the field before to that of this
-    /// field, and returns its type; `None` at the end of the struct.
+    /// Reads the header of a field and returns the type of the field, or `None` at the end of the
+    /// struct. `field` is the number of the previous field before the call, and of this field after
+    /// it.
     fn read_field(&mut self, field: &mut i64) -> io::Result<Option<u8>> {
         let byte = self.read_byte()?;
         let (kind, step) = (byte & 0x0f, byte >> 4);

@@ -135,7 +135,8 @@ struct CorrectedReader {
 }
 
 impl CorrectedReader {
-    /// Checks the dictionaries in fetched bytes, each of which lie at a byte of the file.
+    /// Checks the dictionaries in fetched byte ranges. Each range is given by its offset in the file
+    /// and its bytes.
     fn check_dictionaries<'a>(
         &self,
         fetched: impl IntoIterator<Item = (u64, &'a Bytes)>,
